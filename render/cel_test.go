@@ -261,3 +261,42 @@ func TestObjectsWithFeedbackRulesEchoTheirContent(t *testing.T) {
 		}
 	}
 }
+
+// FuzzExpression: an expression is refused in one line, or has the same value as in Flux, whatever a cluster reports.
+func FuzzExpression(f *testing.F) {
+	for _, text := range []string{
+		"feedback.n >= 1 && feedback.ok == true", "feedback.text.split(',').size() == 2 || feedback.absent == 1", "feedback.raw.list.exists(v, v == 'x')",
+		"has(feedback.absent) && feedback[?'absent'].orValue(7) == 7", "conditions.Applied.status == 'True' && metadata.name == 'w'", "feedback.n / 0 == 1",
+		"feedback.all(a, feedback.all(b, feedback.all(c, a + b + c != 'x')))", "feedback.n ==\n 1 ? 'a' : feedback.text", "feedback.text.matches('[') || conditions.x.y == ''", "\x1b",
+	} {
+		f.Add(text, "a,x", int64(3))
+	}
+	env, err := newCELEnvironment()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text, reported string, n int64) {
+		ours, why := compileExpression(env, text)
+		if why != nil {
+			if why.message == "" || strings.Contains(why.message, "\n") || len(why.message) > 2*maxExpression {
+				t.Errorf("%q is refused with %q", text, why.message)
+			}
+			return
+		}
+		theirs, err := cel.NewExpression(text)
+		if err != nil {
+			t.Fatalf("Flux refuses %q: %v", text, err)
+		}
+		values := map[string]any{
+			feedbackVariable:   map[string]any{"n": n, "text": reported, "ok": n > 0, "raw": map[string]any{"list": []any{n, reported}}},
+			conditionsVariable: map[string]map[string]string{"Applied": {"status": "True", "reason": reported, "message": ""}},
+			metadataKey:        map[string]string{nameKey: "w", namespaceKey: "ns"}, apiVersionKey: "apps/v1", kindKey: "Deployment",
+		}
+		got, gotErr := ours.holds(values)
+		want, wantErr := theirs.EvaluateBoolean(t.Context(), values)
+		limited := gotErr != nil && strings.Contains(gotErr.Error(), "cost limit exceeded") // Flux has no limit
+		if !limited && (got != want || (gotErr == nil) != (wantErr == nil)) {
+			t.Errorf("%q: ours %v (%v), Flux's %v (%v)", text, got, gotErr, want, wantErr)
+		}
+	})
+}

@@ -3,7 +3,9 @@ package render
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -92,7 +94,8 @@ func (v *clusterVariables) annotated(annotation string, referenced map[string]bo
 	var values map[string]any
 	d := json.NewDecoder(bytes.NewReader([]byte(annotation)))
 	d.UseNumber()
-	if err := d.Decode(&values); err != nil || d.More() {
+	err := d.Decode(&values)
+	if _, end := d.Token(); err != nil || !errors.Is(end, io.EOF) {
 		v.trouble("the annotation addon.open-cluster-management.io/values is not a JSON object")
 		return
 	}

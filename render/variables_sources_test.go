@@ -1,6 +1,8 @@
 package render
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,4 +178,42 @@ func TestMergedConfigs(t *testing.T) {
 	if got := textOf(t, newRenderer(t, content(true)), Cluster{Configs: own}); !strings.Contains(got, "no value for B") {
 		t.Errorf("levels are not merged with each other: got %q", got)
 	}
+}
+
+// FuzzValues: the annotation of a cluster gives the variables that a template names, as they are written there, or the
+// renderer says for which it has no text.
+func FuzzValues(f *testing.F) {
+	for _, annotation := range []string{
+		`{"A":"x","B":1.50,"C":true}`, `{"A":null,"B":{},"C":[1]}`, `{"A":"x"}{}`, `{"A":"x"}]`, `{"A":1,"A":"2"}`, `{"CLUSTER_NAME":"x","D":1}`, "[]", "null", "",
+		`{"A":"\u0000"}`, "{\"A\":\"\xff\"}", ` {"A":1e400,"B":"{{A}}"} `,
+	} {
+		f.Add(annotation)
+	}
+	f.Fuzz(func(t *testing.T, annotation string) {
+		v := clusterVariables{Values: map[string]string{}}
+		v.annotated(annotation, map[string]bool{"A": true, "B": true, "C": true, "CLUSTER_NAME": true})
+		var written map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(annotation), &written); err != nil {
+			if len(v.Values) > 0 || len(v.Trouble) != 1 {
+				t.Errorf("%q is not a JSON object, and gives %+v", annotation, v)
+			}
+			return
+		}
+		for name, value := range v.Values {
+			want := string(written[name])
+			if strings.HasPrefix(want, `"`) {
+				_ = json.Unmarshal(written[name], &want) // it was read before
+			}
+			if !slices.Contains([]string{"A", "B", "C"}, name) || value != want || HasNUL(value) {
+				t.Errorf("%q gives %s the value %q", annotation, name, value)
+			}
+		}
+		for _, name := range []string{"A", "B", "C"} {
+			_, given := v.Values[name]
+			_, asked := written[name]
+			if refused := strings.Contains(strings.Join(v.Trouble, "\n")+"\n", " has no text for "+name+"\n"); asked != (given || refused) || given && refused {
+				t.Errorf("%q: %s in %+v", annotation, name, v)
+			}
+		}
+	})
 }
