@@ -128,8 +128,8 @@ type AddOnOrderStatus struct {
 	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`
 }
 
-// AddOnOrder requests an action of the operator on a rollout. It never changes, is carried out at most once, and is
-// deleted 30 days after it was answered.
+// AddOnOrder requests an action of the operator on a rollout. Its spec never changes. The operator carries it out at
+// most once, writes the answer into its status, and deletes it 30 days after the answer.
 // +kubebuilder:object:root=true
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.state) || has(self.status)",message="an AddOnOrder is answered once"
 // +kubebuilder:subresource:status

@@ -45,7 +45,7 @@ type CommitStatement struct {
 	// Description is the text.
 	// +optional
 	Description string `json:"description,omitempty"`
-	// Progress in percent.
+	// Progress in percent. In the context of a source that counts no clusters, it is 100 after the commit was applied.
 	// +optional
 	Progress int `json:"progress,omitempty"`
 	// Held is a digest of why no cluster moves, or of the failure; absent: clusters move, or could move.
