@@ -244,7 +244,7 @@ func user(name string, groups ...string) (*rest.Config, string) {
 	return config, path
 }
 
-// grant gives users a Role of the how-tos.
+// grant gives users a Role of the how-tos until the spec ends.
 func grant(ctx context.Context, name string, users ...string) {
 	GinkgoHelper()
 	var guide []byte
@@ -271,18 +271,33 @@ func grant(ctx context.Context, name string, users ...string) {
 	for _, name := range users {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: name})
 	}
-	Expect(world.Client.Create(ctx, &role)).To(Succeed())
-	Expect(world.Client.Create(ctx, binding)).To(Succeed())
+	for _, o := range []client.Object{&role, binding} {
+		Expect(world.Client.Create(ctx, o)).To(Succeed())
+		DeferCleanup(func() { Expect(world.Client.Delete(context.WithoutCancel(ctx), o)).To(Succeed()) })
+	}
 }
 
 // addonflow runs a command of the user, and returns what it prints.
 func addonflow(ctx context.Context, kubeconfig string, args ...string) string {
 	GinkgoHelper()
+	return exits(ctx, 0, kubeconfig, args...)
+}
+
+// exits runs a command of the user that ends with an exit code, and returns what it prints.
+func exits(ctx context.Context, code int, kubeconfig string, args ...string) string {
+	GinkgoHelper()
 	command := exec.CommandContext(ctx, options.Binary, args...)
 	command.Env = slices.Concat(os.Environ(), []string{"KUBECONFIG=" + kubeconfig})
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
-	Expect(command.Run()).To(Succeed(), out.String())
+	err := command.Run()
+	Expect(command.ProcessState.ExitCode()).To(Equal(code), "%v: %s", err, out.String())
 	GinkgoWriter.Println(out.String())
 	return out.String()
+}
+
+// command is exits for a command about the rollout of the scene: verb, and what follows its name.
+func (s *scene) command(code int, kubeconfig, verb string, args ...string) string {
+	GinkgoHelper()
+	return exits(s.ctx, code, kubeconfig, slices.Concat([]string{verb, s.addOn, "-n", demo.Namespace}, args)...)
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -119,7 +120,7 @@ func (s *scene) statusesOf(sha string, parts ...string) []string {
 
 // context of the add-on, or of a part of it, at the forge.
 func (s *scene) context(parts ...string) string {
-	return strings.Join(append([]string{"addonflow/" + s.addOn, s.addOn}, parts...), "/")
+	return strings.Join(append([]string{"addonflow", cmp.Or(s.sharing, s.addOn), s.addOn}, parts...), "/")
 }
 
 // addOnOf reads the add-on of one cluster.

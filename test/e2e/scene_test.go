@@ -27,6 +27,8 @@ type scene struct {
 	ctx   context.Context //nolint:containedctx // a scene lives as long as its spec
 	addOn string
 	repo  *gitserver.Repo
+	// sharing is the source of the add-on; empty: it has the name of the add-on.
+	sharing string
 }
 
 // newScene selects the add-on's clusters with the placements <add-on>-all and <add-on>-canary, the first of them, and
