@@ -84,8 +84,8 @@ func (b *bench) measureFloor(ctx context.Context) error {
 	return nil
 }
 
-// audience opens the watches that the operator has open on works and add-ons; the
-// agents' on works is open already.
+// audience opens the same watches on works and add-ons as the operator. The agents already
+// watch their works.
 func audience(ctx context.Context, c dynamic.Interface) (func(), error) {
 	ctx, cancel := context.WithCancel(ctx)
 	for _, resource := range []schema.GroupVersionResource{works, addOns} {

@@ -27,7 +27,7 @@ const (
 
 // pageLoad is what the operator takes to send the page of the rollout.
 type pageLoad struct {
-	// first is the time of the first view, which makes the plan, and again that of the next one.
+	// first is the duration of the first view, which computes the plan, and again that of the second view.
 	first, again time.Duration
 	bytes        int
 }

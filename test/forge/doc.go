@@ -1,6 +1,7 @@
 // Package forge is a small Git forge for tests and the demo: it stores the commit
 // statuses it is sent, in an append-only log, and answers as Gitea and GitHub do,
-// limits, refusals and outages included.
+// limits, refusals and outages included. GitHub's answers are written from its
+// documentation: no real GitHub took part. test/gitea uses a real Gitea.
 //
 // One Forge serves both APIs on 127.0.0.1:
 //

@@ -140,15 +140,40 @@ func (s *scene) token(name string, scopes ...string) string {
 	return value
 }
 
-// planted begins every value that the suite puts into a URL or a file to be found again.
+// planted begins every value that the suite puts into a URL, a variable or a key to be found again.
 const planted = "planted-9c41"
 
-// secretsShown names the credentials that occur outside of Secrets and URLs: in the operator's log, in events, statuses and
-// other objects, and at the forge. Tokens that were revoked meanwhile count, too.
+// sealed is the add-on with a planted variable, which its Deployment uses.
+func (s *scene) sealed(tag, policy string) map[string]string {
+	files := s.tree(tag, policy)
+	files["addons/template.yaml"] = strings.Replace(files["addons/template.yaml"], "--cluster=", "--cluster={{SEALED}}", 1)
+	files["addons/addon.yaml"] = strings.Replace(files["addons/addon.yaml"], "  installStrategy:", `  - group: addon.open-cluster-management.io
+    resource: addondeploymentconfigs
+    defaultConfig: {namespace: default, name: `+s.addOn+`}
+  installStrategy:`, 1)
+	files["addons/config.yaml"] = `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnDeploymentConfig
+metadata: {namespace: default, name: ` + s.addOn + `}
+spec:
+  customizedVariables:
+  - {name: SEALED, value: ` + planted + `-variable}
+`
+	return files
+}
+
+// secretsShown names the credentials that occur outside of Secrets and URLs: in the operator's log and metrics, in events,
+// statuses and other objects, and at the forge. Tokens that were revoked meanwhile count, too. It names the planted
+// variables that occur in all of these but the works and what their author wrote.
 func secretsShown(ctx context.Context) []string {
 	GinkgoHelper()
 	texts := atForge(ctx)
 	texts["operator.log"] = []byte(operatorLog())
+	var served string
+	Eventually(func() (_ string, err error) {
+		served, err = operatorMetrics(ctx)
+		return served, err
+	}).Should(ContainSubstring("gotk_reconcile_duration_seconds"), "the last spec may have restarted the operator")
+	texts["the metrics"] = []byte(served)
 	hub, err := leaks.Read(ctx, world.Hub.Config(), world.Client)
 	Expect(err).NotTo(HaveOccurred())
 	found, err := hub.Shown(texts, planted)

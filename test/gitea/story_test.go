@@ -51,7 +51,7 @@ var _ = Describe("A push over HTTPS", func() {
 		Expect(s.running()).To(allAt("v1"))
 
 		By("refusing a commit whole")
-		broken := s.tree("v2", s.stages())
+		broken := s.sealed("v2", s.stages())
 		broken["addons/template.yaml"] = strings.Replace(broken["addons/template.yaml"], "{{CLUSTER_NAME}}", "{{CLUSTERNAME}}", 1)
 		bad := s.push("broken", broken)
 		Eventually(s.shows).WithArguments(bad).Should(And(HavePrefix("failure: "), ContainSubstring("CLUSTERNAME"), ContainSubstring("addons/template.yaml:24")))
@@ -243,7 +243,7 @@ var _ = Describe("A token for statuses", func() {
 		Expect(robot.RevokeToken(ctx, "revoked-status")).To(Succeed())
 
 		hold(all...)
-		sha := s.pushTag("v2", s.stages())
+		sha := s.push("v2", s.sealed("v2", s.stages()))
 		Eventually(s.sourceCondition).WithArguments(v1alpha1.CommitStatusDeniedCondition).Should(And(
 			HavePrefix("True TokenRefused: "), ContainSubstring("/revoked-forge has the token, and it needs write:repository")))
 		Eventually(s.rolloutCondition).WithArguments(v1alpha1.CommitStatusDeniedCondition).Should(HavePrefix("True TokenRefused: "))

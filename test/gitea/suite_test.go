@@ -4,6 +4,8 @@ package gitea
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,8 +35,8 @@ var (
 	forge   *Server
 	// ana administers the forge, and owns the organization team. The operator is a user of its own.
 	ana, robot *API
-	// hooks is where the operator receives webhooks.
-	hooks string
+	// hooks is where the operator receives webhooks, and metrics where it serves metrics.
+	hooks, metrics string
 	// seen is everything that the hub stored of rollouts and works, and plans the file of all plans of the operators.
 	seen  *recording.Recording
 	plans string
@@ -72,8 +74,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(ana.Do(ctx, http.MethodPost, "orgs", map[string]any{"username": team}, nil)).To(Succeed())
 	AddReportEntry("Gitea was there after", time.Since(begun).Round(100*time.Millisecond).String())
 
-	hooks, err = freeport.Address(ctx)
-	Expect(err).NotTo(HaveOccurred())
+	for _, address := range []*string{&hooks, &metrics} {
+		*address, err = freeport.Address(ctx)
+		Expect(err).NotTo(HaveOccurred())
+	}
 	key := filepath.Join(GinkgoT().TempDir(), "notify.key")
 	Expect(os.WriteFile(key, []byte(planted+"-key"), 0o600)).To(Succeed())
 	nowhere, err := freeport.Address(ctx)
@@ -82,7 +86,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Release: hub.OCM13, Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
 		Fleet: fleet.Options{Latency: 50 * time.Millisecond, DeadlineAfter: time.Second},
 		OperatorFlags: []string{
-			"--webhook-addr=" + hooks, "--log-level=debug",
+			"--webhook-addr=" + hooks, "--metrics-addr=" + metrics, "--log-level=debug",
 			// Nothing listens there, so that each notification is a reason to speak of the URL.
 			"--notify-url=http://" + nowhere + "/?key=" + planted + "-url", "--notify-key-file=" + key,
 		},
@@ -125,7 +129,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	record, err := rights.Read(log)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(record.Refused).To(BeEmpty(), "what manifests/rbac does not grant")
-	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets and URLs may hold")
+	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets may hold, and what URLs and variables do")
 })
 
 // clusters are the first n names of the shared fleet.
@@ -143,4 +147,19 @@ func operatorLog() string {
 	text, err := os.ReadFile(filepath.Join(world.Dir, "operator.log"))
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
+}
+
+// operatorMetrics is what the operator serves, with the code of the answer.
+func operatorMetrics(ctx context.Context) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+metrics+"/metrics", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return fmt.Sprintf("%d %s", response.StatusCode, body), err
 }

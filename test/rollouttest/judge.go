@@ -15,8 +15,8 @@ import (
 // History judges each step of a rollout by everything that was seen and written before it.
 // It knows no plan: a step is what the planner saw, the ledger that was written, and the
 // actions that this ledger permits. Everything else (what is in flight, failed, proved or
-// left) follows from the looks at each cluster since its admission. A record is believed only if a
-// step of the history wrote it, or the step says that it begins or was not observed.
+// left) follows from the observations of each cluster since its admission. A record is believed only if a step of
+// the history wrote it, if the trace begins with this step, or if the step says that it was not observed.
 type History struct {
 	ledgers  decoder
 	stored   map[string]rollout.Record // the ledger written last
