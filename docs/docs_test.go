@@ -20,6 +20,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -72,7 +75,8 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	// dropped from a heading to make its anchor, as forges do.
-	dropped = regexp.MustCompile(`[^a-z0-9 -]`)
+	dropped   = regexp.MustCompile(`[^a-z0-9 -]`)
+	yamlBlock = regexp.MustCompile("(?s)\n```yaml\n(.*?)```")
 )
 
 func TestLinksLeadSomewhere(t *testing.T) {
@@ -414,7 +418,7 @@ func TestGuideProblems(t *testing.T) {
 // TestGuideExamples: what a user copies from the guide is a good commit with the other files of
 // examples/hello, or an object that the hub takes.
 func TestGuideExamples(t *testing.T) {
-	blocks := regexp.MustCompile("(?s)\n```yaml\n(.*?)```").FindAllStringSubmatch(guideText(t), -1)
+	blocks := yamlBlock.FindAllStringSubmatch(guideText(t), -1)
 	policies := 0
 	for _, match := range blocks {
 		block := match[1]
@@ -430,6 +434,9 @@ func TestGuideExamples(t *testing.T) {
 			if problems := lint(t, tree); len(problems) > 0 {
 				t.Errorf("%v in\n%s", problems, block)
 			}
+		case "AddOnApproval", "AddOnOrder": // see TestObjectsInTheGuide_HaveOnlyFieldsOfTheirKinds
+		case "Kustomization":
+			strictly[types.Kustomization](t, block)
 		case "Role":
 			strictly[rbacv1.Role](t, block)
 		case "ClusterRole":
@@ -450,6 +457,40 @@ func TestGuideExamples(t *testing.T) {
 	}
 	if policies < 7 {
 		t.Errorf("found %d AddOnRollouts only", policies)
+	}
+}
+
+// TestObjectsInTheGuide_HaveOnlyFieldsOfTheirKinds: in README, guide and how-tos. A block without apiVersion is a part
+// of an object and is skipped.
+func TestObjectsInTheGuide_HaveOnlyFieldsOfTheirKinds(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	found := map[string]int{}
+	for name, content := range documents(t) {
+		if name != "README.md" && name != "docs/user-guide.md" && !strings.HasPrefix(name, "docs/how-to/") {
+			continue
+		}
+		for _, match := range yamlBlock.FindAllStringSubmatch(content, -1) {
+			for document := range strings.SplitSeq(match[1], "\n---\n") {
+				if !strings.Contains("\n"+document, "\napiVersion: "+v1alpha1.GroupVersion.String()+"\n") {
+					continue
+				}
+				_, kind, err := decoder.Decode([]byte(document), nil, nil)
+				if err != nil {
+					t.Errorf("%s: %v in\n%s", name, err, document)
+					continue
+				}
+				found[kind.Kind]++
+			}
+		}
+	}
+	for _, kind := range []string{"AddOnApproval", "AddOnOrder", "AddOnRollout", "AddOnSource"} {
+		if found[kind] == 0 {
+			t.Errorf("no example of %s", kind)
+		}
 	}
 }
 
