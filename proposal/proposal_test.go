@@ -496,6 +496,16 @@ func TestMarkdown_IsOnlyCodeWhereTheAuthorWrites(t *testing.T) {
 	}
 }
 
+// TestRevert_IsOnlyCodeWhereOthersWrite: the reason can have texts of an agent or of a user.
+func TestRevert_IsOnlyCodeWhereOthersWrite(t *testing.T) {
+	text := Revert{AddOn: "hello", Author: "ana` @all", Reason: "leaks\n````\n@everyone <script> [x](http://evil.example)"}.Markdown()
+	for _, want := range []string{"rolled back by `ana' @all`:", "`````text\nleaks ```` @everyone <script> [x](http://evil.example)\n`````\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}
+
 func TestSummary_SaysWhyItWouldBeRefused(t *testing.T) {
 	p := Proposal{Refused: problem.List{{Path: "a.yaml", Line: 1, Message: "wrong"}, {Message: "worse"}}}
 	if got := p.Summary(); got != "would be refused: a.yaml:1: wrong (and 1 more)" {

@@ -28,11 +28,12 @@ const (
 	Waiting Outcome = "Waiting"
 )
 
-// OutcomeOf returns the outcome of a rollout's current target. The exit codes of all commands follow from it. If the
-// status is about an older spec or target, the outcome is Running. If a suspended rollout failed, it is Failed. If a
-// strategy or a guard holds the rollout, it is Waiting, even if the commit status is green. While the target waits
-// for the rollout of other content, phase and counts are about that content, and the outcome is Running. It is also
-// Running after a problem of a rollout that had succeeded, until its clusters have the content again.
+// OutcomeOf returns the outcome of a rollout's current target. The exit codes of status and reconcile --wait
+// follow from it. If the status is about an older spec or target, the outcome is Running. If a suspended rollout failed,
+// it is Failed. In the phases Held, Suspended and RolledBack it is Waiting, even if the commit status is green; if a
+// hold ends without the user, it is Running. While the target waits for the rollout of other content, phase and counts
+// are about that content, and the outcome is Running, or Waiting if suspended. In the phase Succeeded it is also Running if the commit status is pending again, or if most
+// clusters have lost the content.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !Current(r) {
 		return Running

@@ -48,9 +48,9 @@ func (r *Reconciler) readDependencies(ctx context.Context, ro *v1alpha1.AddOnRol
 	return all, rollout.Cycle(ro.Name, needs), nil
 }
 
-// readDependency observes and plans the rollout of a dependency of another one, and writes nothing. The charts of the
-// dependency have another owner than those of the rollout, whose turn waits for them. It reads the rollout
-// uncached: an old copy could show a cluster as verified although the dependency has got a new target.
+// readDependency observes and plans the rollout of a dependency, and writes nothing. It reads that rollout without the
+// cache: an old copy could show a cluster as verified although the dependency has got a new target. While charts of the
+// dependency are rendered, the reconcile of the dependent rollout waits and gives up its place (Reconciles.Wait).
 func (r *Reconciler) readDependency(ctx context.Context, of client.ObjectKey, d v1alpha1.Dependency, own *memory, as standing) (plan.Dependency, error) {
 	ro := &v1alpha1.AddOnRollout{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: d.AddOn}, ro)

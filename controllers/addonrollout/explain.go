@@ -110,8 +110,8 @@ func (s *Inspector) explained(ctx context.Context) (Inspection, error) {
 	return Inspection{p, newRenderers(s.hub, s.renderers.charts)}, err
 }
 
-// reportedConflict is the conflict in the operator's status; nil: none. Only the operator knows which writer took
-// over a field, so this is for display only.
+// reportedConflict is the conflict in the operator's status; nil: none. Only the turn of a rollout sees which writer
+// took over a field. So this is for display, and for dependent add-ons, which wait until the conflict is gone.
 func reportedConflict(ro *v1alpha1.AddOnRollout) error {
 	for _, condition := range []string{meta.StalledCondition, meta.ReconcilingCondition} {
 		if c := conditions.Get(ro, condition); c != nil && c.Reason == v1alpha1.OwnershipConflictReason {

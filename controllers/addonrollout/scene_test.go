@@ -148,6 +148,19 @@ func (c watchCache) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return err
 }
 
+// Status marks the operator's writes of a status.
+func (c watchCache) Status() client.SubResourceWriter { return operatorStatus{c.Client.Status()} }
+
+// operatorStatus writes a status as the operator.
+type operatorStatus struct{ client.SubResourceWriter }
+
+// byOperator is the key of a context in which the operator writes.
+type byOperator struct{}
+
+func (s operatorStatus) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
+	return s.SubResourceWriter.Update(context.WithValue(ctx, byOperator{}, true), o, opts...)
+}
+
 // place writes a placement with its decisions, as OCM's placement controller does.
 func (s *scene) place(name string, clusters ...string) {
 	s.t.Helper()

@@ -58,7 +58,10 @@ func (tr *trace) storing(calls interceptor.Funcs) interceptor.Funcs {
 		switch {
 		case !ok || equality.Semantic.DeepEqual(ro.Status.Ledger, tr.stored[ro.Name]):
 			return nil
-		case tr.due == nil || tr.due.Name != ro.Name || !equality.Semantic.DeepEqual(ro.Status.Ledger, tr.due.Ledger): // the test stored it
+		case tr.due == nil || tr.due.Name != ro.Name || !equality.Semantic.DeepEqual(ro.Status.Ledger, tr.due.Ledger):
+			if ctx.Value(byOperator{}) != nil {
+				tr.t.Errorf("the operator stored a ledger of %s that it did not plan", ro.Name)
+			}
 			return tr.append(ro.Name, ro.Status.Ledger, rollouttest.Step{Ledger: ro.Status.Ledger, Foreign: true})
 		}
 		stored := *tr.due

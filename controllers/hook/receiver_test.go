@@ -139,7 +139,8 @@ func signed(token, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// proofs are headers as each forge sends them, for a token and a body.
+// proofs are headers as each forge documents them, for a token and a body. Gitea's are held to a real server by
+// test/gitea.
 func proofs(token, body string) map[string]map[string]string {
 	basic := &http.Request{Header: http.Header{}}
 	basic.SetBasicAuth("azure", token)

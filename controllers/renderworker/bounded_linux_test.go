@@ -2,11 +2,13 @@ package renderworker
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -212,4 +214,35 @@ func TestLimits_NameTheTemplate(t *testing.T) {
 			t.Errorf("got %v, want %s", err, says)
 		}
 	}
+}
+
+// TestThousandClusters: the chart that helm create writes is rendered for 1,000 clusters within five seconds of two cores.
+// CPU time is compared, because it does not depend on what else the machine does.
+func TestThousandClusters(t *testing.T) {
+	p, s, before := newPool(t, Options{}), helmCreate(t), cpuTime(t)
+	e := p.For("a")
+	for i := range 1000 {
+		out, err := e.Render(s, inputFor(fmt.Sprintf("cluster-%d", i)))
+		if err != nil || len(out) != 3 {
+			t.Fatal(len(out), err)
+		}
+	}
+	p.Close() // the time of a child counts from its end
+	used := cpuTime(t) - before
+	if t.Logf("1,000 clusters of the chart that helm create writes: %s of CPU time", used.Round(time.Millisecond)); used > 2*5*time.Second {
+		t.Errorf("took %s of CPU time", used)
+	}
+}
+
+// cpuTime is the CPU time of this program and of its children that have ended.
+func cpuTime(t *testing.T) (used time.Duration) {
+	t.Helper()
+	for _, of := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var usage unix.Rusage
+		if err := unix.Getrusage(of, &usage); err != nil {
+			t.Fatal(err)
+		}
+		used += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	}
+	return used
 }

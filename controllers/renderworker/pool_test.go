@@ -420,20 +420,6 @@ func helmCreate(tb testing.TB) *chart.Source {
 	return chart.NewSource(chart.HelmChart, created(tb))
 }
 
-// TestThousandClusters renders the chart of helm create for 1,000 clusters. It prints the
-// duration, which is not asserted.
-func TestThousandClusters(t *testing.T) {
-	e, s := newPool(t, Options{}).For("a"), helmCreate(t)
-	begin := time.Now()
-	for i := range 1000 {
-		out, err := e.Render(s, inputFor(fmt.Sprintf("cluster-%d", i)))
-		if err != nil || len(out) != 3 {
-			t.Fatal(len(out), err)
-		}
-	}
-	t.Logf("1,000 clusters of the chart that helm create writes: %s", time.Since(begin).Round(time.Millisecond))
-}
-
 func BenchmarkRender(b *testing.B) {
 	e, s := newPool(b, Options{}).For("a"), helmCreate(b)
 	for b.Loop() {
