@@ -1,8 +1,8 @@
 package gates
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -56,24 +56,15 @@ func Entered(decisions []v1alpha1.AddOnApproval, operator, host string) []v1alph
 // Approval counts the decisions on one Subject. Each user counts once. If an approver rejected, the verdict is a
 // rejection, even if the same or another approver approved.
 func Approval(spec v1alpha1.ApprovalGate, decisions []v1alpha1.AddOnApproval) Verdict {
-	users := map[voter]*votes{}
-	for i := range decisions {
-		d := &decisions[i].Spec
-		by := voter{d.By(), d.Forge != nil}
-		if users[by] == nil {
-			users[by] = &votes{}
-		}
-		users[by].add(spec, d)
-	}
 	var approved, rejected, because, strangers []string
-	for _, by := range slices.SortedFunc(maps.Keys(users), func(a, b voter) int { return strings.Compare(a.name, b.name) }) {
-		name := by.name
-		switch v := users[by]; {
-		case !v.counts:
+	for _, v := range votersOf(decisions) {
+		name := v[0].By()
+		switch rejections := v.rejections(); {
+		case !v.approver(spec):
 			strangers = append(strangers, name)
-		case v.rejects:
+		case len(rejections) > 0:
 			rejected = append(rejected, name)
-			because = append(because, v.because...)
+			because = append(because, commentsOf(rejections)...)
 		default:
 			approved = append(approved, name)
 		}
@@ -140,29 +131,75 @@ func GroupsOf(spec v1alpha1.ApprovalGate, groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(spec.Approvers.Groups), func(g string) bool { return !slices.Contains(groups, g) })
 }
 
-// voter is a user of the hub, or an account of a forge. A user of the hub may have a name such as login@host.
-type voter struct {
-	name    string
-	onForge bool
+// voter has all decisions of one user of the hub, or of one account of a forge.
+type voter []*v1alpha1.AddOnApprovalSpec
+
+// votersOf groups decisions by user, in the order of the names. Decisions with the ID of an account come first, so that
+// a decision without an ID joins an account with its login.
+func votersOf(decisions []v1alpha1.AddOnApproval) []voter {
+	var all []voter
+	sorted := slices.SortedFunc(slices.Values(specsOf(decisions)), func(a, b *v1alpha1.AddOnApprovalSpec) int {
+		return cmp.Or(-cmp.Compare(accountOf(a), accountOf(b)), cmp.Compare(a.By(), b.By()))
+	})
+	for _, d := range sorted {
+		i := slices.IndexFunc(all, func(v voter) bool {
+			return slices.ContainsFunc(v, func(other *v1alpha1.AddOnApprovalSpec) bool { return sameUser(d, other) })
+		})
+		if i < 0 {
+			all, i = append(all, nil), len(all)
+		}
+		all[i] = append(all[i], d)
+	}
+	slices.SortStableFunc(all, func(a, b voter) int { return cmp.Compare(a[0].By(), b[0].By()) })
+	return all
 }
 
-// votes are all decisions of one user.
-type votes struct {
-	counts, rejects bool
-	// because are the comments of rejections.
-	because []string
+func specsOf(decisions []v1alpha1.AddOnApproval) []*v1alpha1.AddOnApprovalSpec {
+	specs := make([]*v1alpha1.AddOnApprovalSpec, 0, len(decisions))
+	for i := range decisions {
+		specs = append(specs, &decisions[i].Spec)
+	}
+	return specs
 }
 
-// add takes one decision. A group that one decision proves holds for all decisions of its user.
-func (v *votes) add(spec v1alpha1.ApprovalGate, d *v1alpha1.AddOnApprovalSpec) {
-	v.counts = v.counts || counts(spec, d)
-	if d.Decision != v1alpha1.Reject {
-		return
+// accountOf is the ID of the account that decided; 0: the decision has none.
+func accountOf(d *v1alpha1.AddOnApprovalSpec) int64 {
+	if d.Forge == nil {
+		return 0
 	}
-	v.rejects = true
-	if comment := brief.Line(d.Comment, maxText); comment != "" {
-		v.because = append(v.because, comment)
+	return d.Forge.AccountID
+}
+
+// sameUser reports whether two decisions are of one user. An account keeps its ID under a new login. A decision without
+// an ID was entered by an earlier version, and has only the login. A user of the hub may have a name such as login@host.
+func sameUser(a, b *v1alpha1.AddOnApprovalSpec) bool {
+	switch {
+	case a.Forge == nil || b.Forge == nil:
+		return a.Forge == b.Forge && a.Approver == b.Approver
+	case a.Forge.AccountID != 0 && b.Forge.AccountID != 0:
+		return a.Forge.AccountID == b.Forge.AccountID
+	default:
+		return strings.EqualFold(a.Forge.Login, b.Forge.Login)
 	}
+}
+
+// approver reports whether the decisions of the user count. A group that one decision proves holds for all of them.
+func (v voter) approver(spec v1alpha1.ApprovalGate) bool {
+	return slices.ContainsFunc(v, func(d *v1alpha1.AddOnApprovalSpec) bool { return counts(spec, d) })
+}
+
+func (v voter) rejections() []*v1alpha1.AddOnApprovalSpec {
+	return slices.DeleteFunc(slices.Clone(v), func(d *v1alpha1.AddOnApprovalSpec) bool { return d.Decision != v1alpha1.Reject })
+}
+
+func commentsOf(decisions []*v1alpha1.AddOnApprovalSpec) []string {
+	var comments []string
+	for _, d := range decisions {
+		if comment := brief.Line(d.Comment, maxText); comment != "" {
+			comments = append(comments, comment)
+		}
+	}
+	return comments
 }
 
 // listed shows the first names, each in at most maxText characters.

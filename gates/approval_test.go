@@ -73,6 +73,34 @@ func TestApproval_UserOfTheHubIsNoAccountOfAForge(t *testing.T) {
 	}
 }
 
+// TestApproval_AnAccountThatChangesItsLoginCountsOnce: bob changes the login to robert after the first decision. In the
+// other cases, bob and robert are two accounts, or bob's decision was entered by a version that stored no ID.
+func TestApproval_AnAccountThatChangesItsLoginCountsOnce(t *testing.T) {
+	spec := v1alpha1.ApprovalGate{Count: new(int32(2)), Forge: &v1alpha1.ForgeApproval{}}
+	by := func(login string, id int64) v1alpha1.AddOnApproval {
+		d := approved("operator")
+		d.Spec.Forge = &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: login, AccountID: id}
+		return d
+	}
+	for name, c := range map[string]struct {
+		decisions []v1alpha1.AddOnApproval
+		want      Verdict
+	}{
+		"OneAccount":        {[]v1alpha1.AddOnApproval{by("bob", 7), by("robert", 7)}, Verdict{v1alpha1.GateWaiting, "1 of 2 approvals (bob@gitea.example)", "bob@gitea.example"}},
+		"TwoAccounts":       {[]v1alpha1.AddOnApproval{by("bob", 7), by("robert", 8)}, Verdict{v1alpha1.GatePassed, "approved by bob@gitea.example, robert@gitea.example", "bob@gitea.example, robert@gitea.example"}},
+		"AfterAnUpgrade":    {[]v1alpha1.AddOnApproval{by("Bob", 0), by("bob", 7), by("robert", 7)}, Verdict{v1alpha1.GateWaiting, "1 of 2 approvals (bob@gitea.example)", "bob@gitea.example"}},
+		"TakenOverLogin":    {[]v1alpha1.AddOnApproval{by("bob", 7), by("bob", 8)}, Verdict{v1alpha1.GatePassed, "approved by bob@gitea.example, bob@gitea.example", "bob@gitea.example, bob@gitea.example"}},
+		"NeitherWithAnID":   {[]v1alpha1.AddOnApproval{by("bob", 0), by("bob", 0)}, Verdict{v1alpha1.GateWaiting, "1 of 2 approvals (bob@gitea.example)", "bob@gitea.example"}},
+		"UserAndAccountTwo": {[]v1alpha1.AddOnApproval{approved("zoe"), by("zoe", 7)}, Verdict{v1alpha1.GatePassed, "approved by zoe, zoe@gitea.example", "zoe, zoe@gitea.example"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Approval(spec, c.decisions)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // TestDecisionsOnSomethingElse: each part of the subject matters, and a withdrawn decision does
 // not count.
 func TestDecisionsOnSomethingElse(t *testing.T) {

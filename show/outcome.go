@@ -32,8 +32,8 @@ const (
 // follow from it. If the status is about an older spec or target, the outcome is Running. If a suspended rollout failed,
 // it is Failed. In the phases Held, Suspended and RolledBack it is Waiting, even if the commit status is green; if a
 // hold ends without the user, it is Running. While the target waits for the rollout of other content, phase and counts
-// are about that content, and the outcome is Running, or Waiting if suspended. In the phase Succeeded it is also Running if the commit status is pending again, or if most
-// clusters have lost the content.
+// are about that content, and the outcome is Running, or Waiting if suspended. In the phase Succeeded it is also Running
+// if the commit status is pending again, or if most clusters have lost the content.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !Current(r) {
 		return Running

@@ -76,10 +76,15 @@ type ForgeAuthor struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	Host string `json:"host"`
-	// Login of the account.
+	// Login of the account at the time of the comment.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	Login string `json:"login"`
+	// AccountID is the number of the account. It stays if the login changes, so that an account counts once. Without it,
+	// accounts are compared by login.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	AccountID int64 `json:"accountID,omitempty"`
 	// CommentID is the number of the comment.
 	// +kubebuilder:validation:Minimum=1
 	CommentID int64 `json:"commentID"`

@@ -547,7 +547,6 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 	if i < 0 {
 		*v, i = append(*v, voice{by: by}), len(*v)
 	}
-	d.Spec.Forge.Login = (*v)[i].by.Login // the login may have changed between two reads
 	(*v)[i].decisions = append((*v)[i].decisions, d)
 }
 
@@ -579,7 +578,9 @@ func (g awaitedGate) decisions(
 				c.ID, brief.Line(c.By.Login, loginShown), g.subject.Gate, g.subject.Stage, why))
 			continue
 		}
-		decision := g.decision(rollout, said, v1alpha1.ForgeAuthor{Host: asked.from.Host(), Login: c.By.Login, CommentID: c.ID})
+		decision := g.decision(rollout, said, v1alpha1.ForgeAuthor{
+			Host: asked.from.Host(), Login: c.By.Login, AccountID: c.By.ID, CommentID: c.ID,
+		})
 		if said.Decision == v1alpha1.Reject {
 			rejects.add(c.By, decision)
 		} else {

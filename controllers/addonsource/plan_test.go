@@ -44,6 +44,7 @@ func TestTargetOf(t *testing.T) {
 	running := v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: oldDigest, Commit: "main@sha1:aaa"}}
 	leavingSpec := running
 	leavingSpec.Removal = &v1alpha1.Removal{Commit: "ccc"}
+	edited := v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: oldDigest, Commit: "main@sha1:fff"}}
 	status := func(commit string) []v1alpha1.SourcedAddOn {
 		return []v1alpha1.SourcedAddOn{{Name: "hello", Digest: oldDigest, Commit: commit}}
 	}
@@ -55,18 +56,23 @@ func TestTargetOf(t *testing.T) {
 		restoring bool
 		want      string
 	}{
-		"First":   {"the head brings it", oldDigest, nil, nil, false, "main@sha1:bbb"},
-		"Equal":   {"equal content keeps its commit", oldDigest, ownRollout(running), status("main@sha1:ccc"), false, "main@sha1:aaa"},
-		"Changed": {"new content has the head", newDigest, ownRollout(running), nil, false, "main@sha1:bbb"},
-		"Deleted": {"the status remembers a deleted rollout", oldDigest, nil, status("main@sha1:aaa"), false, "main@sha1:aaa"},
-		"Edited":  {"the status remembers the commit that was changed by hand", oldDigest, ownRollout(running), status("main@sha1:ccc"), true, "main@sha1:ccc"},
-		"Lost":    {"without a status the rollout has the commit", oldDigest, ownRollout(running), nil, true, "main@sha1:aaa"},
-		"Back":    {"an add-on that comes back is brought anew", oldDigest, ownRollout(leavingSpec), nil, false, "main@sha1:bbb"},
+		"First": {"the head brings it", oldDigest, nil, nil, false, "main@sha1:bbb"},
+		"EditedBeforeTheHead": {
+			"a later commit does not keep a commit that was written by hand", oldDigest, ownRollout(edited), status("main@sha1:aaa"), false, "main@sha1:aaa",
+		},
+		"EditedWithoutStatus": {"if no commit is known, the head has the content", oldDigest, ownRollout(edited), nil, false, "main@sha1:bbb"},
+		"Equal":               {"equal content keeps its commit", oldDigest, ownRollout(running), status("main@sha1:ccc"), false, "main@sha1:aaa"},
+		"Changed":             {"new content has the head", newDigest, ownRollout(running), nil, false, "main@sha1:bbb"},
+		"Deleted":             {"the status remembers a deleted rollout", oldDigest, nil, status("main@sha1:aaa"), false, "main@sha1:aaa"},
+		"Edited":              {"the status remembers the commit that was changed by hand", oldDigest, ownRollout(running), status("main@sha1:ccc"), true, "main@sha1:ccc"},
+		"Lost":                {"without a status the rollout has the commit", oldDigest, ownRollout(running), nil, true, "main@sha1:aaa"},
+		"Back":                {"an add-on that comes back is brought anew", oldDigest, ownRollout(leavingSpec), nil, false, "main@sha1:bbb"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := fleetInput(nil)
 			in.addOns, in.restoring = c.status, c.restoring
+			in.seen.introduced = map[string][]string{render.RevisionName("hello", oldDigest): {"main@sha1:aaa"}}
 			if c.rollout != nil {
 				in.seen.rollouts["hello"] = c.rollout
 			}

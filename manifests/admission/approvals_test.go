@@ -186,7 +186,7 @@ func (w *world) onlyTheOperatorEntersComments(t *testing.T, alice client.Client)
 	t.Helper()
 	commented := func(approver string) *v1alpha1.AddOnApproval {
 		a := approval(approver)
-		a.Spec.Forge = &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: "bob", CommentID: 7}
+		a.Spec.Forge = &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: "bob", AccountID: 3, CommentID: 7}
 		return a
 	}
 	const other = "system:serviceaccount:default:other"

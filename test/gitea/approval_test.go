@@ -99,7 +99,9 @@ var _ = Describe("A gate that takes comments", func() {
 		Eventually(s.running).Should(allAt("v2"))
 		Expect(s.approvals()).To(HaveLen(1))
 		Expect(s.approvals()[0].Spec).To(And(
-			HaveField("Forge", Equal(&v1alpha1.ForgeAuthor{Host: strings.TrimPrefix(forge.URL(), "https://"), Login: "bob", CommentID: by.ID})),
+			HaveField("Forge", And(
+				HaveField("Host", strings.TrimPrefix(forge.URL(), "https://")), HaveField("Login", "bob"),
+				HaveField("AccountID", BeNumerically(">", 0)), HaveField("CommentID", by.ID))),
 			HaveField("Approver", HavePrefix("system:serviceaccount:")), HaveField("Comment", "seen on staging"), HaveField("Decision", v1alpha1.Approve)))
 		s.awaitSuccess(merged(ctx, s))
 
