@@ -18,8 +18,8 @@ var (
 )
 
 // aliasedFiles is an in-memory file system that accepts every file name. Kustomize's own
-// accepts only ASCII letters, digits and -_.: and therefore no "a b", "ü" or "c++". Such a name
-// is stored under an alias. Kustomize itself sees the real names, except in the text of errors;
+// accepts only ASCII letters, digits and the characters '-', '_', '.' and ':', so it rejects "a b", "ü" and "c++". Such
+// a name is stored under an alias. Kustomize itself sees the real names, except in the text of errors;
 // use unaliased for those.
 //
 // Only the methods that a build calls are translated; a build neither lists nor searches.

@@ -17,8 +17,8 @@ const searchedBytes = 1 << 20
 // where its innermost list or mapping began, which may be far above. It counts this line from 0 or from 1, and omits
 // it for some errors.
 //
-// The parser reads forwards, so every text that includes the mistake fails, and every shorter text does not. For a
-// bracket or quote that is never closed, the result is the line where it was opened.
+// A binary search finds the fewest first lines that fail with the same error as the whole file. For a bracket or quote
+// that is never closed, the result is the line where it was opened.
 func syntaxLine(text []byte, err error) int {
 	if len(text) > searchedBytes {
 		return 0

@@ -10,7 +10,8 @@ import (
 )
 
 // renderPackage creates the manifests of a package. The chart decides where the pods run and with which resources, by
-// values from the configuration. Only images are redirected afterwards, because a chart has no value for that.
+// values from the configuration. Only images are redirected afterwards, because charts have no common value for the
+// registry of their images.
 func (b *builder) renderPackage() error {
 	in, err := b.packageInput()
 	if err != nil {

@@ -188,8 +188,8 @@ func (o *decideOptions) counted(ctx context.Context, hub client.Reader, key clie
 	return nil
 }
 
-// counts reports whether a verdict includes the decision. One more approval changes By, which names the approvers. A
-// changed reason is not enough, because it also names decisions that do not count.
+// counts reports whether the operator has counted the user's decision. While the gate still waits, only a change of By,
+// which names the approvers, shows this. Reason also changes for decisions that are not counted.
 func (o *decideOptions) counts(before, now v1alpha1.GateStatus) bool {
 	if o.decision == v1alpha1.Reject {
 		return now.State == v1alpha1.GateFailed

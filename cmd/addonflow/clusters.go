@@ -91,8 +91,9 @@ func (w *clusterWriter) once(ctx context.Context) error {
 	return unplanned
 }
 
-// goOn reports whether the other rollouts can be shown after an error, because the error is about one rollout and not
-// about the hub. The last such error ends the command; earlier ones are printed at once.
+// goOn sorts the error of one rollout. An error about the rollout alone is returned as unplanned, so that the others are
+// still shown; every other error is fatal. A rollout that was deleted meanwhile is no error. The last unplanned error
+// ends the command; an earlier one (before) is printed at once.
 func (w *clusterWriter) goOn(before, err error) (unplanned, fatal error) {
 	exit, ok := errors.AsType[*exitError](err)
 	switch {
