@@ -96,6 +96,14 @@ func TestNotificationsAreSignedCloudEvents(t *testing.T) {
 	codes <- http.StatusOK
 	expect("second", "io.addonflow.rollout.succeeded")
 	codes <- http.StatusOK
+	for reason, kind := range map[string]string{
+		v1alpha1.RolloutProgressingReason: "started", v1alpha1.GateWaitingReason: "gate.waiting", v1alpha1.GatePassedReason: "gate.passed",
+		v1alpha1.GateFailedReason: "gate.failed", v1alpha1.RollingBackReason: "rollback.started",
+	} {
+		n.notify(happened(v1alpha1.AddOnRolloutKind, reason))
+		expect("second", "io.addonflow.rollout."+kind)
+		codes <- http.StatusOK
+	}
 }
 
 func TestNotifierRefusesWhatItCannotUse(t *testing.T) {

@@ -3,16 +3,20 @@ package addonsource_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/manifests"
@@ -48,7 +52,6 @@ var _ = BeforeSuite(func() {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	useHub()
-	DeferCleanup(showNoSecret)
 	var err error
 	theGit, err = gitserver.Start(gitserver.Options{})
 	Expect(err).NotTo(HaveOccurred())
@@ -64,9 +67,13 @@ func useHub() {
 	Expect(err).NotTo(HaveOccurred())
 	writer, err := client.New(started.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	Expect(writer.Create(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "planted"}, StringData: map[string]string{"token": planted + "-token"},
+	})).To(Succeed(), "a spec that deletes Namespaces deletes the other Secrets")
 	before, wrote := theHub, admin
 	theHub, admin = started, writer
 	DeferCleanup(func() {
+		showNoSecret()
 		theHub, admin = before, wrote
 		Expect(started.Stop()).To(Succeed())
 	})
@@ -77,7 +84,10 @@ func showNoSecret() {
 	GinkgoHelper()
 	stored, err := leaks.Read(context.Background(), theHub.Config(), admin)
 	Expect(err).NotTo(HaveOccurred())
-	found, err := stored.Shown(map[string][]byte{"the operators' texts": texts.Bytes()}, planted)
+	measured, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(measured).NotTo(BeEmpty())
+	found, err := stored.Shown(map[string][]byte{"the operators' texts": texts.Bytes(), "the metrics": fmt.Append(nil, measured)}, planted)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(found).To(BeEmpty())
 }

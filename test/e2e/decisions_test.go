@@ -151,6 +151,8 @@ var _ = Describe("The decisions", func() {
 			ContainElement(HavePrefix("error RolloutFailed canary: Halted the rollout of main@sha1:"+bad+": halted in canary: 1 failed")),
 		))
 		Expect(notified.of("decided", reverted)).To(ContainElement(HavePrefix("info RolloutReverted: Started the revert to main@sha1:" + reverted)))
+		Eventually(posted.of).WithArguments("decided", reverted).Should(ContainElements("reverted", "succeeded"))
+		Expect(posted.of("decided", bad)).To(ContainElements("started", "stage.started canary", "halted canary"))
 		Expect(s.events(demo.Namespace, v1alpha1.RolloutFailedReason)).To(ConsistOf(HavePrefix("Halted the rollout of main@sha1:" + bad)))
 	})
 })

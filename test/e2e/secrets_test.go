@@ -2,13 +2,18 @@ package e2e
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/ginkgo/v2"
@@ -27,11 +32,50 @@ import (
 // in what the user wrote, and in works; it shows in no text of the operator.
 const planted = "planted-7f3a"
 
-// refusing starts a receiver of notifications that refuses all, so that the operator has something to say about its URL,
-// and returns the operator's flags for it.
-func refusing(dir string) []string {
+// notice is a CloudEvent of --notify-url.
+type notice struct {
+	Type string
+	Data struct{ Rollout, Revision, Stage string }
+}
+
+// notices keeps the CloudEvents with a valid signature. It refuses those of the rollout "sealed", so that the operator
+// has something to say about the URL.
+type notices struct {
+	mu   sync.Mutex
+	kept []notice
+}
+
+func (n *notices) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	mac := hmac.New(sha256.New, []byte(planted+"-notify-key"))
+	mac.Write(body)
+	var sent notice
+	if err != nil || r.Header.Get("X-Signature") != "sha256="+hex.EncodeToString(mac.Sum(nil)) || json.Unmarshal(body, &sent) != nil || sent.Data.Rollout == "sealed" {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept = append(n.kept, sent)
+}
+
+// of are the kept events about a commit, as "type stage".
+func (n *notices) of(addOn, sha string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []string
+	for _, e := range n.kept {
+		if e.Data.Rollout == addOn && strings.HasSuffix(e.Data.Revision, sha) {
+			out = append(out, strings.TrimSpace(strings.TrimPrefix(e.Type, "io.addonflow.rollout.")+" "+e.Data.Stage))
+		}
+	}
+	return out
+}
+
+// noticed starts the receiver of CloudEvents, and returns the operator's flags for it.
+func noticed(dir string) []string {
 	GinkgoHelper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	server := httptest.NewServer(&posted)
 	DeferCleanup(server.Close)
 	key := filepath.Join(dir, "notify.key")
 	Expect(os.WriteFile(key, []byte(planted+"-notify-key"), 0o600)).To(Succeed())

@@ -35,6 +35,8 @@ var (
 	plans string
 	// notified replaces Flux's notification-controller.
 	notified *receiver
+	// posted are the CloudEvents.
+	posted notices
 	// ingress serves the operator's pages over TLS.
 	ingress *httptest.Server
 	// webhooks and metrics are addresses of the operator's servers. A second operator needs noServers.
@@ -89,7 +91,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plans = filepath.Join(world.Dir, "plans.jsonl")
 	webhooks, metrics = freeAddress(), freeAddress()
 	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans, "--webhook-addr="+webhooks, "--metrics-addr="+metrics)
-	options.OperatorFlags = append(options.OperatorFlags, refusing(world.Dir)...)
+	options.OperatorFlags = append(options.OperatorFlags, noticed(world.Dir)...)
 	Expect(world.StartOperator(options)).To(Succeed())
 })
 

@@ -52,6 +52,11 @@ var _ = Describe("A hub that an earlier version left in the middle of a canary",
 		w, err = demo.StartWorld(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(w.Stop()).To(Succeed()) })
+		DeferCleanup(func(ctx SpecContext) {
+			found, err := w.Shown(ctx, "", nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found).To(BeEmpty(), "what only Secrets may hold")
+		})
 	})
 
 	AfterEach(func() {

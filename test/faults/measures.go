@@ -17,7 +17,10 @@ import (
 )
 
 // signingKey is what the webhook's requests are signed with.
-const signingKey = "faults-key"
+const signingKey = "faults-key-b6d1"
+
+// planted is in the URL of the webhook.
+const planted = "planted-b6d1"
 
 // measures is the server that gates ask: /api/v1/query answers as Prometheus does, /board as a
 // webhook. The measurement is bad on clusters that have the content that degrades.

@@ -228,6 +228,13 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 	}
 	r.Account = fmt.Sprintf("commits %d/%d, slots %d/%d, statuses %d, approvals %d, orders %d/%d, CSRs %d/%d",
 		len(w.shas), terminal, account.Reserved, account.Released, len(log), account.Approvals, account.Orders, account.Answered, requested, approved)
+	shown, err := w.Shown(ctx, planted, nil)
+	if err != nil {
+		return err
+	}
+	for _, at := range shown {
+		r.Violations = append(r.Violations, "not only in Secrets: "+at)
+	}
 	if undisturbed != nil {
 		r.Violations = slices.Concat(r.Violations, w.compare(seen), r.count(seen, undisturbed, w.demanded(hits, account, undisturbed)), w.missing())
 	}

@@ -79,7 +79,7 @@ DURING
       - name: board
         type: webhook
         interval: 1s
-        webhook: {url: "WEBHOOK/board", secretRef: {name: board}}
+        webhook: {url: "WEBHOOK/board?key=PLANTED", secretRef: {name: board}}
       - name: hours
         type: window
         window: {timeZone: UTC, HOURS: [{cron: "0 0 1 MONTH *", duration: 1h}]}
@@ -415,6 +415,7 @@ func (w *workload) pace(c content) string {
 	text := strings.NewReplacer("DURING\n", during+"\n", "MEASURED\n", before+"\n").Replace(pace)
 	return strings.NewReplacer(
 		"HOURS", hours, "MONTH", farMonth(), "FAILURE", string(failure), "SOAK", soak.String(), "PROMETHEUS", w.prometheus.URL(), "WEBHOOK", w.webhook.URL(),
+		"PLANTED", planted,
 	).Replace(text)
 }
 

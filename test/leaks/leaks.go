@@ -104,13 +104,16 @@ func (h *Hub) add(kind schema.GroupVersionKind, items []unstructured.Unstructure
 }
 
 // Shown lists the places where a secret can be read: values of the hub's Secrets in its objects and in the operator's
-// texts, and words in texts, events and statuses that begin with planted. texts are by place. It is an error if the hub
-// has no value to search for.
+// texts, and words in texts, events and statuses that begin with planted; "": nothing was planted. texts are by place. It
+// is an error if the hub has no value to search for.
 func (h *Hub) Shown(texts map[string][]byte, planted string) ([]string, error) {
 	said := maps.Clone(h.said)
 	maps.Copy(said, texts)
 	var found []string
 	for place, text := range said {
+		if planted == "" {
+			break
+		}
 		for _, at := range Appearances(text, planted) {
 			found = append(found, fmt.Sprintf("a URL or variable in %s: %s", place, at))
 		}
@@ -119,7 +122,7 @@ func (h *Hub) Shown(texts map[string][]byte, planted string) ([]string, error) {
 	for i := range h.secrets {
 		secret := &h.secrets[i]
 		for key, value := range secret.Data {
-			for _, hidden := range confidential(key, value) {
+			for _, hidden := range confidential(secret.Data, key, value) {
 				looked++
 				for _, places := range []map[string][]byte{said, h.stored} {
 					for place, text := range places {
@@ -138,11 +141,17 @@ func (h *Hub) Shown(texts map[string][]byte, planted string) ([]string, error) {
 	return found, nil
 }
 
-// confidential are the texts in an entry of a Secret that are not public.
-func confidential(key string, value []byte) []string {
-	switch {
+// confidential are the texts in an entry of a Secret that are not public: also a password with its user, as in a header,
+// and a line of a key.
+func confidential(entries map[string][]byte, key string, value []byte) []string {
+	switch user := entries["username"]; {
 	case key == corev1.DockerConfigJsonKey:
 		return passwords(value)
+	case key == "password" && len(user) > 0:
+		return []string{string(value), string(user) + ":" + string(value)}
+	case bytes.HasPrefix(value, []byte("-----BEGIN ")) && bytes.Contains(value, []byte("PRIVATE KEY")):
+		lines := strings.Split(string(value), "\n")
+		return []string{string(bytes.TrimSpace(value)), lines[len(lines)/2]}
 	case slices.Contains([]string{"token", "bearerToken", "password", "identity", "key", "githubAppPrivateKey"}, key), strings.HasSuffix(key, ".key"):
 		return []string{string(bytes.TrimSpace(value))}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,12 @@ func startWorld(ctx SpecContext, release hub.Release, flags ...string) (*demo.Wo
 		report, err := seen.Judge(ctx, w.Client, plans)
 		GinkgoWriter.Printf("traces: %+v\n", report)
 		Expect(err).NotTo(HaveOccurred())
+	})
+	Expect(w.Client.Create(ctx, w.ForgeSecret())).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		found, err := w.Shown(ctx, "", nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(BeEmpty(), "what only Secrets may hold")
 	})
 	return w, options
 }
@@ -121,13 +128,16 @@ func furnish(ctx SpecContext, w *demo.World, files []corpusFile) {
 	}
 }
 
-// corpusSource declares the corpus, without a forge.
+// corpusSource declares the corpus.
 func corpusSource(w *demo.World) *v1alpha1.AddOnSource {
 	return &v1alpha1.AddOnSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "corpus"},
 		Spec: v1alpha1.AddOnSourceSpec{
 			URL: w.Repo.URL(), Reference: &v1alpha1.GitReference{Branch: "main"}, Path: "addons",
 			Interval: metav1.Duration{Duration: time.Hour},
+			CommitStatus: &v1alpha1.CommitStatusSpec{
+				Provider: "gitea", Address: w.Forge.Address(demo.ForgeRepository), SecretRef: &fluxmeta.LocalObjectReference{Name: w.ForgeSecret().Name},
+			},
 		},
 	}
 }
