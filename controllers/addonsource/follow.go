@@ -127,6 +127,9 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	if err != nil {
 		return out, err
 	}
+	if err := p.own(ctx, a, todo); err != nil {
+		return out, err
+	}
 	out.reached, out.content = valid, declarationOf(todo.addOns)
 	if err := p.intend(ctx, todo, p.ownRollouts(seen)); err != nil {
 		return out, err
@@ -163,8 +166,8 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	return outcome{reached: valid, notes: todo.notes(), overtaken: overtaken, replaced: out.replaced}, nil
 }
 
-// judge checks a compiled commit against the hub, and returns the plan of its writes. A pull request is judged by the
-// same checks.
+// judge checks a compiled commit against the hub, and returns the plan of its writes. It changes no field of
+// an object; takeFields may change the manager of a field. A pull request is judged by the same checks.
 func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error) {
 	if err := p.checkScopes(a); err != nil {
 		return plan{}, nil, err
@@ -189,7 +192,7 @@ func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error
 	if err := p.admit(ctx, a, todo); err != nil {
 		return plan{}, nil, err
 	}
-	return todo, seen, p.own(ctx, a, todo)
+	return todo, seen, nil
 }
 
 // intend stores, before the first write, which commit needs a verdict, and which objects must be pruned when they
