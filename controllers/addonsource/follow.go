@@ -91,14 +91,15 @@ func (p *pass) readSettings(ctx context.Context) error {
 	if err := p.asTenant(ctx); err != nil {
 		return err
 	}
-	publicKeys, err := p.publicKeys(ctx)
+	verification, publicKeys, err := p.publicKeys(ctx)
 	if err != nil {
 		return err
 	}
-	cosignKeys, err := p.cosignKeys(ctx)
+	cosign, cosignKeys, err := p.cosignKeys(ctx)
 	if err != nil {
 		return err
 	}
+	p.verification, p.cosign = verification, cosign
 	p.spec, err = fingerprint(p.source.Spec, p.Config, p.tenant, publicKeys, cosignKeys)
 	return err
 }

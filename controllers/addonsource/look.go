@@ -198,19 +198,21 @@ func (p *pass) proxy(ctx context.Context) (*gitsource.Proxy, error) {
 	return proxy, nil
 }
 
-func (p *pass) publicKeys(ctx context.Context) (map[string][]byte, error) {
+// publicKeys returns the check that spec.verify requires, and the keys of its Secret.
+func (p *pass) publicKeys(ctx context.Context) (gitsource.Verification, map[string][]byte, error) {
 	verify := p.source.Spec.Verify
 	if verify == nil {
-		return nil, nil
+		return gitsource.Verification{}, nil, nil
 	}
 	keys, err := p.secret(ctx, "spec.verify.secretRef", verify.SecretRef.Name)
 	if err != nil {
-		return nil, err
+		return gitsource.Verification{}, nil, err
 	}
-	if p.verification, err = gitsource.ParseVerification(verify.Mode, keys, p.Clock); err != nil {
-		return nil, p.unusable("spec.verify.secretRef", verify.SecretRef.Name, err)
+	verification, err := gitsource.ParseVerification(verify.Mode, keys, p.Clock)
+	if err != nil {
+		return gitsource.Verification{}, nil, p.unusable("spec.verify.secretRef", verify.SecretRef.Name, err)
 	}
-	return keys, nil
+	return verification, keys, nil
 }
 
 // secret reads the Secret of the source's namespace that a field names. If it is missing or malformed, the pass is
