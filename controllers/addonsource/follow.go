@@ -190,7 +190,7 @@ func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error
 	if conflicts := p.contests(todo.changes()); len(conflicts) > 0 { // before own, which takes the fields of the other client
 		return plan{}, nil, contested(a.objects, conflicts)
 	}
-	if err := p.admit(ctx, a, todo); err != nil {
+	if err := p.dryRun(ctx, a, todo); err != nil {
 		return plan{}, nil, err
 	}
 	return todo, seen, nil
