@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -78,7 +77,7 @@ func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 		return gitsource.Revision{}, err
 	}
 	if b.err != nil {
-		return gitsource.Revision{}, p.unread(ctx, b.err)
+		return gitsource.Revision{}, p.unread(b.err)
 	}
 	return b.head, nil
 }
@@ -151,7 +150,7 @@ func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	}
 	repository, err := gitsource.Open(options)
 	if err != nil {
-		return nil, p.unread(ctx, err)
+		return nil, p.unread(err)
 	}
 	return repository, nil
 }
@@ -174,7 +173,7 @@ func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 	}
 	credentials, err := parse(p.source.Spec.URL, keys)
 	if errors.Is(err, gitsource.ErrInvalidURL) {
-		return gitsource.Credentials{}, p.unread(ctx, err)
+		return gitsource.Credentials{}, p.unread(err)
 	}
 	if err != nil {
 		return gitsource.Credentials{}, p.unusable("spec.secretRef", ref.Name, err)
@@ -241,13 +240,12 @@ func (p *pass) unusable(field, name string, err error) *halt {
 
 // unread converts an error of gitsource into a halt. An invalid URL or an invalid reference is a mistake in the spec:
 // the source stalls. The cause of any other error may be removed elsewhere, so the pass is repeated.
-func (p *pass) unread(ctx context.Context, err error) *halt {
+func (p *pass) unread(err error) *halt {
 	reason := unreadReason(err)
 	switch reason {
 	case v1alpha1.InvalidURLReason, v1alpha1.InvalidReferenceReason:
 		return stall(reason, "%s", err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Cannot read the repository", "reason", reason, "error", err.Error())
 	return wait(reason, p.backoff(), "%s", err)
 }
 
@@ -334,7 +332,7 @@ func (p *pass) fetch(ctx context.Context) (fetchResult, error) {
 		return fetchResult{}, refuse(v1alpha1.BuildFailedReason, problem.List{{Reason: v1alpha1.BuildFailedReason, Message: b.err.Error()}})
 	}
 	if b.err != nil {
-		return fetchResult{}, p.unread(ctx, b.err)
+		return fetchResult{}, p.unread(b.err)
 	}
 	for _, one := range b.unread {
 		// If content could not be read, the commit is not the cause, and the pass is repeated.
