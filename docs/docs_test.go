@@ -368,8 +368,8 @@ func TestEveryExampleOfAProposalHasARow(t *testing.T) {
 	}
 }
 
-// hasCase reports whether a test has a case whose name is or begins with the given one. The
-// scenarios' are their transcripts, the seeds' their directories.
+// hasCase reports whether a test has a case whose name is or begins with the given one. The cases of TestProposals are
+// directories, those of TestScenarios are transcripts.
 func hasCase(source, test, name string) bool {
 	if test == "TestProposals" {
 		_, err := os.Stat(filepath.Join(root, "test/proposals/testdata", name, "case.yaml"))

@@ -94,9 +94,9 @@ func (a artifacts) Fetch(ctx context.Context, revision gitsource.Revision) (*git
 	return gitsource.TreeFromFiles(revision, files, artifact.Close), nil
 }
 
-// cosignKeys reads the Secrets with the public keys of registries and artifacts. The keys of a registry are stored by
-// its host, those of spec.oci by its URL.
-func (p *pass) cosignKeys(ctx context.Context) (map[string]map[string][]byte, error) {
+// cosignKeys returns the signatures that registries and artifacts need, and the keys of their Secrets. Those of a
+// registry are stored by its host, those of spec.oci by its URL.
+func (p *pass) cosignKeys(ctx context.Context) (map[string]oci.Verification, map[string]map[string][]byte, error) {
 	verified := map[string]*v1alpha1.OCIVerifySpec{}
 	for _, r := range p.source.Spec.Registries {
 		verified[r.Host] = r.Verify
@@ -104,8 +104,7 @@ func (p *pass) cosignKeys(ctx context.Context) (map[string]map[string][]byte, er
 	if o := p.source.Spec.OCI; o != nil {
 		verified[o.URL] = o.Verify
 	}
-	all := map[string]map[string][]byte{}
-	p.cosign = map[string]oci.Verification{}
+	cosign, all := map[string]oci.Verification{}, map[string]map[string][]byte{}
 	for what, spec := range verified {
 		if spec == nil {
 			continue
@@ -113,12 +112,12 @@ func (p *pass) cosignKeys(ctx context.Context) (map[string]map[string][]byte, er
 		field := "verify.secretRef of " + what
 		keys, err := p.secret(ctx, field, spec.SecretRef.Name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if p.cosign[what], err = oci.ParseVerification(keys); err != nil {
-			return nil, p.unusable(field, spec.SecretRef.Name, err)
+		if cosign[what], err = oci.ParseVerification(keys); err != nil {
+			return nil, nil, p.unusable(field, spec.SecretRef.Name, err)
 		}
 		all[what] = keys
 	}
-	return all, nil
+	return cosign, all, nil
 }

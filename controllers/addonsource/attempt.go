@@ -35,8 +35,8 @@ type attempt struct {
 	// hub are the referenced objects that exist only on the hub, as last read.
 	hub    load.Lookup
 	commit load.Commit
-	// admitted is set if the API server accepted every object.
-	admitted bool
+	// accepted is set if the API server accepted every object.
+	accepted bool
 	// refusedByHub: the API server refused to change an existing object.
 	refusedByHub bool
 }
@@ -80,7 +80,7 @@ func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 		p.memories.attempts.Add(p.key().NamespacedName, a)
 	}
 	if p.requested || p.forced {
-		a.admitted = false
+		a.accepted = false
 	}
 	return a, nil
 }

@@ -74,7 +74,7 @@ func appliedFields(u *unstructured.Unstructured) string {
 // diff returns the plan with only those changes that would change an object. The API server decides: diff runs each apply
 // dry, and compares the result with the stored object. So declared fields and whole atomic lists are compared, after
 // defaults and webhooks, but fields that other writers added are not. Changes that the API server refuses stay in the
-// plan; admit judges them.
+// plan; dryRun judges them.
 func (p *pass) diff(ctx context.Context, todo plan) (plan, error) {
 	for _, list := range []*[]change{&todo.namespaces, &todo.objects, &todo.addOnObjects, &todo.rollouts} {
 		var differing []change

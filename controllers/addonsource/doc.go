@@ -10,7 +10,7 @@
 //	observe   rollouts, stored objects, owners, ManagedClusterAddOns: reads only
 //	plan      pure: conflicts, take-overs, what may differ, what left Git
 //	diff      server-side dry-run applies of what may differ
-//	admit     server-side dry-run creates of what differs
+//	dryRun    server-side dry-run creates of what differs
 //	own       makes AddonFlow the manager of what it takes over; no value changes
 //	intend    one status write: what the next steps write, and for which commit
 //	apply     take-over, Namespaces, AddOnRevisions, objects, add-ons, rollouts

@@ -45,13 +45,9 @@ func (r *Reconciler) JudgeBeside(ctx context.Context, source *v1alpha1.AddOnSour
 	if err != nil {
 		return err
 	}
-	if err := p.mayImpersonate(ctx); err != nil {
-		return err
-	}
 	a := r.memories.attempt(p.key().NamespacedName)
 	p.head.Commit = "another"
-	_, _, err = p.judge(ctx, &attempt{objects: a.objects, commit: a.commit})
-	return err
+	return p.judgeBeside(ctx, &attempt{objects: a.objects, commit: a.commit})
 }
 
 // PlanBeside returns the plan of a request whose head is a reference of the repository.

@@ -91,14 +91,15 @@ func (p *pass) readSettings(ctx context.Context) error {
 	if err := p.asTenant(ctx); err != nil {
 		return err
 	}
-	publicKeys, err := p.publicKeys(ctx)
+	verification, publicKeys, err := p.publicKeys(ctx)
 	if err != nil {
 		return err
 	}
-	cosignKeys, err := p.cosignKeys(ctx)
+	cosign, cosignKeys, err := p.cosignKeys(ctx)
 	if err != nil {
 		return err
 	}
+	p.verification, p.cosign = verification, cosign
 	p.spec, err = fingerprint(p.source.Spec, p.Config, p.tenant, publicKeys, cosignKeys)
 	return err
 }
@@ -125,6 +126,9 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	out := outcome{reached: judged}
 	todo, seen, err := p.judge(ctx, a)
 	if err != nil {
+		return out, err
+	}
+	if err := p.own(ctx, a, todo); err != nil {
 		return out, err
 	}
 	out.reached, out.content = valid, declarationOf(todo.addOns)
@@ -163,8 +167,8 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	return outcome{reached: valid, notes: todo.notes(), overtaken: overtaken, replaced: out.replaced}, nil
 }
 
-// judge checks a compiled commit against the hub, and returns the plan of its writes. A pull request is judged by the
-// same checks.
+// judge checks a compiled commit against the hub, and returns the plan of its writes. It changes no field of
+// an object; takeFields may change the manager of a field. A pull request is judged by the same checks.
 func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error) {
 	if err := p.checkScopes(a); err != nil {
 		return plan{}, nil, err
@@ -186,10 +190,10 @@ func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error
 	if conflicts := p.contests(todo.changes()); len(conflicts) > 0 { // before own, which takes the fields of the other client
 		return plan{}, nil, contested(a.objects, conflicts)
 	}
-	if err := p.admit(ctx, a, todo); err != nil {
+	if err := p.dryRun(ctx, a, todo); err != nil {
 		return plan{}, nil, err
 	}
-	return todo, seen, p.own(ctx, a, todo)
+	return todo, seen, nil
 }
 
 // intend stores, before the first write, which commit needs a verdict, and which objects must be pruned when they

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -78,7 +77,7 @@ func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 		return gitsource.Revision{}, err
 	}
 	if b.err != nil {
-		return gitsource.Revision{}, p.unread(ctx, b.err)
+		return gitsource.Revision{}, p.unread(b.err)
 	}
 	return b.head, nil
 }
@@ -151,7 +150,7 @@ func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	}
 	repository, err := gitsource.Open(options)
 	if err != nil {
-		return nil, p.unread(ctx, err)
+		return nil, p.unread(err)
 	}
 	return repository, nil
 }
@@ -174,7 +173,7 @@ func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 	}
 	credentials, err := parse(p.source.Spec.URL, keys)
 	if errors.Is(err, gitsource.ErrInvalidURL) {
-		return gitsource.Credentials{}, p.unread(ctx, err)
+		return gitsource.Credentials{}, p.unread(err)
 	}
 	if err != nil {
 		return gitsource.Credentials{}, p.unusable("spec.secretRef", ref.Name, err)
@@ -198,19 +197,21 @@ func (p *pass) proxy(ctx context.Context) (*gitsource.Proxy, error) {
 	return proxy, nil
 }
 
-func (p *pass) publicKeys(ctx context.Context) (map[string][]byte, error) {
+// publicKeys returns the check that spec.verify requires, and the keys of its Secret.
+func (p *pass) publicKeys(ctx context.Context) (gitsource.Verification, map[string][]byte, error) {
 	verify := p.source.Spec.Verify
 	if verify == nil {
-		return nil, nil
+		return gitsource.Verification{}, nil, nil
 	}
 	keys, err := p.secret(ctx, "spec.verify.secretRef", verify.SecretRef.Name)
 	if err != nil {
-		return nil, err
+		return gitsource.Verification{}, nil, err
 	}
-	if p.verification, err = gitsource.ParseVerification(verify.Mode, keys, p.Clock); err != nil {
-		return nil, p.unusable("spec.verify.secretRef", verify.SecretRef.Name, err)
+	verification, err := gitsource.ParseVerification(verify.Mode, keys, p.Clock)
+	if err != nil {
+		return gitsource.Verification{}, nil, p.unusable("spec.verify.secretRef", verify.SecretRef.Name, err)
 	}
-	return keys, nil
+	return verification, keys, nil
 }
 
 // secret reads the Secret of the source's namespace that a field names. If it is missing or malformed, the pass is
@@ -239,13 +240,12 @@ func (p *pass) unusable(field, name string, err error) *halt {
 
 // unread converts an error of gitsource into a halt. An invalid URL or an invalid reference is a mistake in the spec:
 // the source stalls. The cause of any other error may be removed elsewhere, so the pass is repeated.
-func (p *pass) unread(ctx context.Context, err error) *halt {
+func (p *pass) unread(err error) *halt {
 	reason := unreadReason(err)
 	switch reason {
 	case v1alpha1.InvalidURLReason, v1alpha1.InvalidReferenceReason:
 		return stall(reason, "%s", err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Cannot read the repository", "reason", reason, "error", err.Error())
 	return wait(reason, p.backoff(), "%s", err)
 }
 
@@ -332,7 +332,7 @@ func (p *pass) fetch(ctx context.Context) (fetchResult, error) {
 		return fetchResult{}, refuse(v1alpha1.BuildFailedReason, problem.List{{Reason: v1alpha1.BuildFailedReason, Message: b.err.Error()}})
 	}
 	if b.err != nil {
-		return fetchResult{}, p.unread(ctx, b.err)
+		return fetchResult{}, p.unread(b.err)
 	}
 	for _, one := range b.unread {
 		// If content could not be read, the commit is not the cause, and the pass is repeated.

@@ -18,35 +18,44 @@ import (
 // again when an object must be applied.
 const attemptsKept = 64
 
-// memory has facts about one source that save reads and fetches. A new process begins with an empty one.
+// memory is what this process stores about one source. A new process starts with an empty one.
 type memory struct {
 	// head is the last result of a look. generation and attempted are the generation of the source and the revision
-	// of the hub for which it is valid. nextLook is the time of the next look.
+	// of the hub for which it is valid. nextLook is the time of the next look. Without them, every pass would contact
+	// the server.
 	head       gitsource.Revision
 	generation int64
 	attempted  string
 	nextLook   time.Time
-	// answered is the user's request that the last look answered.
+	// answered is the user's request that the last look answered. Without it, every pass of a requested reconcile
+	// would look again, and none would fetch the head.
 	answered string
-	// unread is why the repository could not be read under generation; it is kept until nextLook. A pass in between,
-	// for an answer of a forge, must not report success.
-	unread   *halt
+	// unread is why the repository could not be read under generation; it is kept until nextLook. Without it, a pass
+	// in between, for an answer of a forge, would contact the server.
+	unread *halt
+	// failures are the waits in a row. Without them, a server that fails would be contacted every second.
 	failures int
-	// refusal is the verdict on refusedRevision under refusedSpec.
+	// refusal is the verdict on refusedRevision under refusedSpec. Without it, a refused commit would be read again if
+	// the conditions no longer show the verdict.
 	refusal         *halt
 	refusedRevision string
 	refusedSpec     string
-	// withdrawn is when the last object of a deleted source was removed from the hub.
+	// withdrawn is when the last object of a deleted source was removed from the hub. Without it, a forge that never
+	// answers would keep the source for ever.
 	withdrawn time.Time
-	// rollouts as this process wrote them last, by name.
+	// rollouts as this process wrote them last, by name. Without them, an older rollout in the watch cache would count
+	// as the outcome of the applied commit.
 	rollouts map[string]writtenRollout
-	// undecided is a head that edits placements, undecidedSince when it was applied to the hub.
+	// undecided is a head that edits placements, undecidedSince when a pass first waited for OCM to decide about them.
+	// Without them, the wait would never end.
 	undecided      string
 	undecidedSince time.Time
 	// contested are the objects of other owners that the last pass found. They stay contested until they equal the
-	// commit's declaration, or the user requests a reconcile.
+	// commit's declaration, or the user requests a reconcile. Without them, each would be overwritten again after a
+	// quiet minute.
 	contested map[objectKey]bool
-	// forced is set until a forced reconcile is complete.
+	// forced is set until a forced reconcile is complete. Without it, a forced reconcile that waits would continue
+	// unforced.
 	forced bool
 }
 

@@ -446,10 +446,7 @@ func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, si
 		return nil, nil
 	}
 	g.head = head
-	err = g.mayImpersonate(ctx)
-	if err == nil {
-		_, _, err = g.judge(ctx, &attempt{revision: head.String(), objects: objects, hub: load.Lookup{}, commit: side.Commit})
-	}
+	err = g.judgeBeside(ctx, &attempt{revision: head.String(), objects: objects, hub: load.Lookup{}, commit: side.Commit})
 	h, halted := errors.AsType[*halt](err)
 	if !halted || h.kind == retried {
 		return nil, err
@@ -458,6 +455,18 @@ func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, si
 		notes = append(notes, "not checked on the hub: "+h.text)
 	}
 	return notes, nil
+}
+
+// judgeBeside runs all checks of a commit that is not applied. The clients of a pass beside only try each write.
+func (p *pass) judgeBeside(ctx context.Context, a *attempt) error {
+	if err := p.mayImpersonate(ctx); err != nil {
+		return err
+	}
+	todo, _, err := p.judge(ctx, a)
+	if err != nil {
+		return err
+	}
+	return p.own(ctx, a, todo)
 }
 
 func (g *planning) side(ctx context.Context, name string, b builtTree) (proposal.Side, error) {

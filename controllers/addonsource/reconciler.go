@@ -71,12 +71,16 @@ type Config struct {
 type Reconciler struct {
 	Config
 	memories *memories
-	writes   *writes
-	errands  *errands
+	// writes are the last writes of this process. Without them, each would cause another pass and another dry run, and
+	// the object of another owner would be overwritten for ever.
+	writes *writes
+	// errands are conversations with servers. Without them, a server that hangs would occupy a worker.
+	errands *errands
 	// reverts are the outcomes of pull requests that revert content.
 	reverts *revertOutcomes
 	course  *metrics.Sources // read by scrapes only
-	// room limits the memory of all fetches together.
+	// room limits the memory of all fetches together. Without it, large repositories that are fetched at once could
+	// exceed the memory of the process.
 	room *gitsource.Room
 	// claims is held by passes that claim objects without an owner, so that a second pass of the process sees the
 	// marks of the first.

@@ -83,7 +83,7 @@ func deleted() predicate.Predicate {
 }
 
 // movedByOthers passes deletions, and changes that other writers make to applied objects. The status of a rollout
-// changes every second, so only changes of its standing pass.
+// changes every second, so only changes of its reported state pass.
 func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicate.Predicate {
 	ownWrite := func(o client.Object) bool {
 		return r.writes.of(keyOf(o)).resourceVersion == o.GetResourceVersion()
@@ -109,12 +109,12 @@ func moved(before, after client.Object) bool {
 		before.GetLabels()[v1alpha1.ManagedByLabel] != after.GetLabels()[v1alpha1.ManagedByLabel]:
 		return true
 	}
-	return !reflect.DeepEqual(standingOf(before), standingOf(after))
+	return !reflect.DeepEqual(reportedStateOf(before), reportedStateOf(after))
 }
 
-// standing has everything that a source reports of one rollout, or waits for. Counts are rounded, because they change
-// every second while clusters move.
-type standing struct {
+// reportedState has everything that a source reports of one rollout, or waits for. Counts are rounded, because they
+// change every second while clusters move.
+type reportedState struct {
 	fleet
 
 	target, overridden string
@@ -123,13 +123,14 @@ type standing struct {
 	tenth int
 }
 
-// standingOf returns the state of a rollout, as the source adds it to its fleet; the zero value for any other object.
-func standingOf(o client.Object) standing {
+// reportedStateOf returns the state of a rollout, as the source adds it to its fleet; the zero value for any other
+// object.
+func reportedStateOf(o client.Object) reportedState {
 	r, ok := o.(*v1alpha1.AddOnRollout)
 	if !ok || r.Spec.Target == nil {
-		return standing{}
+		return reportedState{}
 	}
-	s := standing{fleet: fleet{counted: true}, observed: !unobserved(r), released: leaving{rollout: r}.released()}
+	s := reportedState{fleet: fleet{counted: true}, observed: !unobserved(r), released: leaving{rollout: r}.released()}
 	if r.Status.Target != nil {
 		s.target = r.Status.Target.Digest
 	}

@@ -50,7 +50,7 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
 	// While a definition is missing, its commit reports it. A pass that only began to read has no newer facts.
 	missing := out.unchanged() && conditions.GetReason(p.source, fluxmeta.ReadyCondition) == v1alpha1.DefinitionMissingReason
-	if p.standing() && !missing {
+	if p.decidesVerdict() && !missing {
 		rollouts, err := p.cachedRollouts(ctx)
 		if err != nil {
 			return nil, err
@@ -88,9 +88,9 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	return book, nil
 }
 
-// standing reports whether the state of the fleet decides the verdict on the applied commit. It does not if the
+// decidesVerdict reports whether the state of the fleet decides the verdict on the applied commit. It does not if the
 // commit was refused later under another spec.
-func (p *pass) standing() bool {
+func (p *pass) decidesVerdict() bool {
 	status := p.source.Status
 	applied := v1alpha1.CommitOf(status.LastAppliedRevision)
 	return !status.Refused() || v1alpha1.CommitOf(status.LastAttemptedRevision) != applied
@@ -108,7 +108,7 @@ func (p *pass) verdict(f fleet) commitstatus.Want {
 // the rollouts as they were when the head was written to them, because the watch cache may be older, and this commit
 // is not derived again.
 func (p *pass) lastVerdict(rollouts map[string]*v1alpha1.AddOnRollout) *commitstatus.Want {
-	if !p.standing() || p.source.Status.LastAppliedRevision == p.head.String() {
+	if !p.decidesVerdict() || p.source.Status.LastAppliedRevision == p.head.String() {
 		return nil
 	}
 	fleet := p.fleet(rollouts)

@@ -28,7 +28,7 @@ var foreign = regexp.MustCompile(`(^|[^A-Za-z0-9_.$)}\]/-])/(` + `root/|work/|ho
 
 // outside matches references to texts that the repository does not have: sections, promises and rows of the documents
 // from which it was written.
-var outside = regexp.MustCompile(`\bDESIGN\b|\bSafe-\d|\b[ST]\d{1,2}\b|\b[Rr]ow ?\d{2}|\breliability [A-Z]\d`)
+var outside = regexp.MustCompile(`\bDESIGN\b|\bSafe-\d|\b[ST]\d{1,2}\b|\b[Rr]ow ?\d{2}|\breliability [A-Z]\d|\bissue \d+\b|\b[WG]\d\b`)
 
 // generated is the marker line of https://go.dev/s/generatedcode.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)

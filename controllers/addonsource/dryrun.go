@@ -29,15 +29,15 @@ import (
 // reasonNotAdmitted is the reason of a problem found by the API server.
 const reasonNotAdmitted problem.Reason = "NotAdmitted"
 
-// admit asks the API server for every object that differs whether it accepts the object. It uses a dry-run create
+// dryRun asks the API server for every object that differs whether it accepts the object. It uses a dry-run create
 // under a generated name, so that the schema and every admission policy judge the whole object. A refusal is a
 // problem of the commit; then nothing of the commit is applied. A commit that is already on the hub is not judged
 // again, unless objects to which it refers have changed its content. If the API server refused to repair an object,
 // that is a problem of the commit, too, and is tried again.
-func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
+func (p *pass) dryRun(ctx context.Context, a *attempt, todo plan) error {
 	applied := p.source.Status.LastAttemptedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
 	a.refusedByHub = slices.ContainsFunc(todo.changes(), func(c change) bool { return len(c.refused) > 0 })
-	if (a.admitted || applied && !p.requested) && !p.grown(todo) && !a.refusedByHub {
+	if (a.accepted || applied && !p.requested) && !p.grown(todo) && !a.refusedByHub {
 		return nil
 	}
 	if err := p.permit(ctx, a); err != nil {
@@ -80,7 +80,7 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		a.refusedByHub = a.refusedByHub || p.account != nil
 		return refuse(v1alpha1.ValidationFailedReason, problems.Sorted())
 	}
-	a.admitted = true
+	a.accepted = true
 	return nil
 }
 
