@@ -1,17 +1,18 @@
 // Package addonrollout moves clusters to the content that an AddOnRollout names, at the pace of
-// its policy, and reports the outcome. A turn (reconciler.go) has five phases. Each returns a
+// its policy, and reports the outcome. A turn (reconciler.go) has six phases. Each returns a
 // value of its own type, and reads the results of the phases before it only:
 //
 //	observe  -> plan.Observation  all reads: placements, ManagedClusterAddOns, works, clusters, revisions
 //	plan.New -> plan.Plan         pure: package plan, which asks package rollout which clusters may move
-//	reserve  -> reserved          writes AddOnRollout.status with the ledger; then logs, announces and posts the decisions
+//	reserve  -> reserved          writes AddOnRollout.status with the ledger
+//	announce -> time.Duration     logs, events, marks of revisions, answers of orders, gates to measure, commit statuses
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
 // Besides the phase observe, three reads precede single writes. They are uncached, and each is made
 // right before the write that needs it:
 //
-//	reserve  the AddOnRevision whose quarantine begins or ends: this turn may have written it before
+//	announce the AddOnRevision whose quarantine begins or ends: this turn may have written it before
 //	apply    the ClusterManagementAddOn, if an owner reference differs from what the watch shows:
 //	         the garbage collector deletes an add-on whose owner is gone
 //	apply    a ManifestWork whose name is taken: the watch does not show a work without its label
@@ -22,8 +23,8 @@
 //	observe.go     placements.go, configs.go with configwatch.go, revisions.go; overlay.go: what
 //	               the watch cache does not show yet
 //	plan/          the decisions; addonstatus/: the words of OCM's statuses
-//	reserve.go     beside.go: writes that may be refused; orders.go: their answers; commits.go:
-//	               commit statuses; announce.go: log and events
+//	reserve.go     the ledger and the conditions; commits.go: commit statuses
+//	announce.go    log and events; beside.go: writes that may be refused; orders.go: answers
 //	apply.go       works.go: ManifestWorks; addon.go: the ManagedClusterAddOn, annotations.go;
 //	               departure.go: its removal
 //	report.go      metrics.go

@@ -201,11 +201,15 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	announced, err := r.announce(ctx, reserved)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	applied, err := r.apply(ctx, reserved)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.report(ctx, reserved, applied)
+	return r.report(ctx, reserved, announced, applied)
 }
 
 func (r *Reconciler) forget(key client.ObjectKey) {

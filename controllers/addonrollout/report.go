@@ -41,13 +41,13 @@ const heldFor = 10 * time.Minute
 // set, a timer for the next deadline is wrong by as much.
 const watchedEvery = time.Minute
 
-// report writes the result of the writes to the rollout, and the status for OCM's tools. It
-// returns when the next turn is due.
-func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctrl.Result, error) {
+// report writes the result of the writes to the rollout, and the status for OCM's tools. It returns when the next turn
+// is due. announced is when that is for the decisions.
+func (r *Reconciler) report(ctx context.Context, p reserved, announced time.Duration, wrote applied) (ctrl.Result, error) {
 	if err := r.complete(ctx, p, wrote); err != nil {
 		return ctrl.Result{}, err
 	}
-	again := clock.Sooner(p.again, r.again(p, wrote))
+	again := clock.Sooner(announced, r.again(p, wrote))
 	switch err := r.publish(ctx, p); {
 	case apierrors.IsConflict(err):
 		again = clock.Sooner(again, r.Pace) // the watch does not show the last write yet
