@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// hold adds AddonFlow's finalizer to a rollout before it writes to any cluster.
-func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+// addFinalizer adds AddonFlow's finalizer to a rollout before it writes to any cluster.
+func (r *Reconciler) addFinalizer(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
 	if ro.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error 
 }
 
 // end carries out the next step of a release or a deletion. It reports whether the turn is complete after it.
-func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as standing) (bool, ctrl.Result, error) {
+func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as rights) (bool, ctrl.Result, error) {
 	if ro.Releasing() && as.denied == nil {
 		if through, result, err := r.release(ctx, ro, mem); through || err != nil {
 			return through, result, err

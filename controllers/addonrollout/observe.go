@@ -31,7 +31,7 @@ const indexName = "metadata.name"
 
 // observe reads everything that a plan needs into the observation. The caller read the rollout
 // uncached, because slots are reserved in its ledger.
-func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as standing) (*plan.Observation, error) {
+func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as rights) (*plan.Observation, error) {
 	now, prober := r.Clock.Now(), mem.proberOf(ro)
 	o := &plan.Observation{
 		Look: plan.Look{Wall: now, Elapsed: r.Elapsed()}, Rollout: ro.DeepCopy(), Memory: mem.plan,

@@ -171,7 +171,7 @@ func (r *Reconciler) respecified(ctx context.Context, key client.ObjectKey, mem 
 // turn is one turn of one rollout. Each phase reads only the result of the phase before it; ro is used only for
 // writes.
 func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (ctrl.Result, error) {
-	as, err := r.standing(ctx, ro)
+	as, err := r.rightsOf(ctx, ro)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -182,7 +182,7 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 		return ctrl.Result{}, nil // created by hand, or its source has not set a target yet
 	}
 	if as.denied == nil {
-		if err := r.hold(ctx, ro); err != nil {
+		if err := r.addFinalizer(ctx, ro); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
