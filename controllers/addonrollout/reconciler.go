@@ -138,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Live.Get(ctx, req.NamespacedName, ro); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(req.NamespacedName) //nolint:contextcheck // it stops watches, which have contexts of their own
-			err = r.deleteLeftOrders(ctx, req.NamespacedName)
+			err = r.deleteOldOrders(ctx, req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}

@@ -687,33 +687,33 @@ func (c *Cluster) unwritable() bool {
 // other content that never succeeded leave that content, too.
 func (o *Observation) failureText(message string, d Decided) string {
 	to := o.Succeeded.newest().Digest
-	left, what := 0, ""
+	moving, what := 0, ""
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		runs := c.Running()
 		if c.Planned.State != rollout.Waiting || slices.Contains([]string{"", rollout.Mixed, rollout.Foreign, to, o.Target.Digest}, runs) {
 			continue
 		}
-		if title := titleOf(o.known(runs)); left == 0 || what == title {
+		if title := titleOf(o.known(runs)); moving == 0 || what == title {
 			what = title
 		} else {
 			what = "other content"
 		}
-		left++
+		moving++
 	}
-	if left == 0 {
+	if moving == 0 {
 		return message
 	}
 	waiting := int(d.Planned.Counts.Waiting)
 	message = problemText(message, d.Planned.Counts)
-	if rest := waiting - left; rest > 0 {
+	if rest := waiting - moving; rest > 0 {
 		message += fmt.Sprintf(", %d untouched", rest)
 	}
 	verb := "leave"
-	if left == 1 {
+	if moving == 1 {
 		verb = "leaves"
 	}
-	return fmt.Sprintf("%s, %s %s %s", message, brief.Count(left, "cluster"), verb, what)
+	return fmt.Sprintf("%s, %s %s %s", message, brief.Count(moving, "cluster"), verb, what)
 }
 
 // Postponed says which rollout the declared content waits for; "": it does not wait.
