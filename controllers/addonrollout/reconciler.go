@@ -19,7 +19,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
-	"github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/controllers/gatechecks"
 	"github.com/addonflow/addonflow/controllers/metrics"
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/controllers/tenancy"
@@ -40,7 +40,7 @@ type Options struct {
 	Desk *forge.Desk
 	// Gates measures the gates of stages. nil is for tools that plan as the operator does: they use the verdicts in
 	// the status.
-	Gates *gates.Desk
+	Gates *gatechecks.Desk
 	// Agents gets the registration of each cluster's agent; nil: a new book.
 	Agents *agents.Book
 	// Tenants reads what the rollouts of each namespace may do; nil: everything.
