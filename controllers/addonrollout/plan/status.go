@@ -59,7 +59,11 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	}
 	next.History = supersede(next, target, now)
 	next.Reverting, next.Returned, next.Aborted = s.Has(target.Revision), false, nil
-	next.Ledger.Records = rollout.NewAttempt(next.Ledger.Records, target.Digest, next.Reverting)
+	records := rollout.NewAttempt
+	if next.Reverting {
+		records = rollout.NewRevert
+	}
+	next.Ledger.Records = records(next.Ledger.Records, target.Digest)
 	next.Target, next.TargetSince = &target, &now
 	next.Attempt = nextAttempt(next.History, o)
 	next.Stages = unjudged(next.Stages)
