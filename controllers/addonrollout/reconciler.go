@@ -168,8 +168,8 @@ func (r *Reconciler) respecified(ctx context.Context, key client.ObjectKey, mem 
 	return r.Client.Get(ctx, key, ro, client.UnsafeDisableDeepCopy) == nil && ro.Generation > mem.generation
 }
 
-// turn is one turn of one rollout. Each phase reads only the result of the phase before it; ro is used only for
-// writes.
+// turn is one turn of one rollout. observe copies ro, and the plan is made from the copy. reserve sets the status of ro
+// and stores it; the phases after reserve read it as stored.
 func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (ctrl.Result, error) {
 	as, err := r.rightsOf(ctx, ro)
 	if err != nil {
