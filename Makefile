@@ -12,7 +12,7 @@ TEST_PARALLEL ?= 3
 # A test that hangs is named before the limit of the whole step in .ci/run.
 TEST_TIMEOUT  ?= 25m
 FUZZ_TIME     ?= 2m
-RACE_PACKAGES ?= ./render/... ./registration/... ./commitstatus/... ./githubapp/... ./dial/... ./gates/measure/... ./oci/... ./controllers/gates ./controllers/hook
+RACE_PACKAGES ?= ./render/... ./registration/... ./commitstatus/... ./githubapp/... ./dial/... ./gates/measure/... ./oci/... ./controllers/gatechecks ./controllers/hook
 FAULTS_FLAGS  ?= $(if $(SHORT),-for 5m) $(if $(ONLY),-only '$(ONLY)') $(if $(SHORT)$(ONLY),,-report docs/reliability.md)
 PREVIOUS      := bin/faults/addonflow-$(shell cat test/faults/previous)
 DEMO_CLUSTERS ?=
@@ -143,7 +143,7 @@ mutants: ## Plant known mistakes in planner and ledger; a test must fail for eac
 .PHONY: race
 race: export CGO_ENABLED := 1
 race: ## Run the packages with concurrency that need no hub under the race detector (needs gcc)
-	$(SAY) 'race: render, registration, commitstatus, githubapp, dial, gates/measure, oci, controllers/gates, controllers/hook (compiles them instrumented: a few minutes)'
+	$(SAY) 'race: render, registration, commitstatus, githubapp, dial, gates/measure, oci, controllers/gatechecks, controllers/hook (compiles them instrumented: a few minutes)'
 	@go test -race -vet=off -short -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
 
 .PHONY: fuzz

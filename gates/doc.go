@@ -9,5 +9,5 @@
 // could not be evaluated is Error and never Passed.
 //
 // Other packages decide when a gate is evaluated, and what its verdict means for the rollout: the planner reads
-// verdicts, and controllers/gates measures in the background.
+// verdicts, and controllers/gatechecks measures in the background.
 package gates

@@ -238,19 +238,24 @@ func sameGroup(a, b v1alpha1.RecordGroup) bool {
 }
 
 // NewAttempt returns the records for a new attempt at the content that becomes the target. Clusters that failed with it
-// earlier get another try. If the clusters move back to this content (reverting), their records stay, and the earlier
-// failures do not count.
-func NewAttempt(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alpha1.RecordGroup {
+// earlier get another try.
+func NewAttempt(records []v1alpha1.RecordGroup, digest string) []v1alpha1.RecordGroup {
+	return changeFailed(records, digest, func(g *v1alpha1.RecordGroup) { g.State, g.Failed = Left, false })
+}
+
+// NewRevert returns the records for a revert to the content that becomes the target. Clusters that failed with it
+// earlier keep their records, and these failures do not count.
+func NewRevert(records []v1alpha1.RecordGroup, digest string) []v1alpha1.RecordGroup {
+	return changeFailed(records, digest, func(g *v1alpha1.RecordGroup) { g.Excused = g.State != Soaking })
+}
+
+// changeFailed changes the records of the content that count as failures.
+func changeFailed(records []v1alpha1.RecordGroup, digest string, change func(*v1alpha1.RecordGroup)) []v1alpha1.RecordGroup {
 	records = slices.Clone(records)
 	for i := range records {
 		g := &records[i]
-		r := Record{RecordKey: g.RecordKey}
-		switch {
-		case g.Revision != digest || !r.CountsAsFailure():
-		case reverting:
-			g.Excused = g.State != Soaking
-		default:
-			g.State, g.Failed = Left, false
+		if r := (Record{RecordKey: g.RecordKey}); g.Revision == digest && r.CountsAsFailure() {
+			change(g)
 		}
 	}
 	return records

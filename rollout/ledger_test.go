@@ -432,3 +432,34 @@ func TestLedger_EveryTimeMoves(t *testing.T) {
 		t.Errorf("all lie in the future: %s", earlier)
 	}
 }
+
+// TestAttempts_ChangeOnlyTheRecordsOfEarlierFailures: a new attempt tries the clusters that failed again, and a revert
+// to the content does not count their failures.
+func TestAttempts_ChangeOnlyTheRecordsOfEarlierFailures(t *testing.T) {
+	group := func(revision string, state State, failed, excused bool) v1alpha1.RecordGroup {
+		return v1alpha1.RecordGroup{RecordKey: v1alpha1.RecordKey{Revision: revision, State: state, Failed: failed, Excused: excused}}
+	}
+	stored := func() []v1alpha1.RecordGroup {
+		return []v1alpha1.RecordGroup{
+			group("d", Failed, false, false), group("d", Updating, true, false), group("d", Soaking, true, false),
+			group("d", Done, false, false), group("other", Failed, false, false),
+		}
+	}
+	for name, c := range map[string]struct {
+		attempt func([]v1alpha1.RecordGroup, string) []v1alpha1.RecordGroup
+		want    []v1alpha1.RecordGroup
+	}{
+		"Attempt": {NewAttempt, []v1alpha1.RecordGroup{group("d", Left, false, false), group("d", Left, false, false), group("d", Left, false, false)}},
+		"Revert":  {NewRevert, []v1alpha1.RecordGroup{group("d", Failed, false, true), group("d", Updating, true, true), group("d", Soaking, true, false)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			records := stored()
+			if diff := cmp.Diff(append(c.want, records[3:]...), c.attempt(records, "d")); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(stored(), records); diff != "" {
+				t.Errorf("the given records changed: %s", diff)
+			}
+		})
+	}
+}

@@ -37,7 +37,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
-	gatedesk "github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/controllers/gatechecks"
 	"github.com/addonflow/addonflow/controllers/hook"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/controllers/renderworker"
@@ -180,7 +180,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if err := mgr.Add(charts); err != nil {
 		return fmt.Errorf("cannot set up charts: %w", err)
 	}
-	gateDesk := gatedesk.NewDesk(gatedesk.Options{Secrets: mgr.GetAPIReader(), Measure: o.gates, Clock: operatorClock()})
+	gateDesk := gatechecks.NewDesk(gatechecks.Options{Secrets: mgr.GetAPIReader(), Measure: o.gates, Clock: operatorClock()})
 	if err := mgr.Add(gateDesk); err != nil {
 		return fmt.Errorf("cannot set up gates: %w", err)
 	}
@@ -244,7 +244,7 @@ func (o *controllerOptions) setupWebhooks(ctx context.Context, mgr ctrl.Manager)
 // shared has the parts that both controllers use.
 type shared struct {
 	charts   *renderworker.Pool
-	gates    *gatedesk.Desk
+	gates    *gatechecks.Desk
 	mgr      ctrl.Manager
 	recorder *eventSender
 	tokens   *githubapp.Tokens

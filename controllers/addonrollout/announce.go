@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -17,6 +18,7 @@ import (
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/rollout/clock"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
@@ -80,10 +82,33 @@ func noticeOf(d journal.Decision) (notice, bool) {
 	}
 }
 
-// announce sends the events of a stored plan. Each message about a decision names the commit, so that events of two
-// commits are never merged. If the turn stalls for a reason that only the user can remove, announce sends an event
+// announce makes the decisions of a stored plan known: in the log and as events, on revisions and orders, to the desks
+// of gates and commit statuses. It returns when the next turn is due for them; 0: never.
+func (r *Reconciler) announce(ctx context.Context, p reserved) (time.Duration, error) {
+	log := decisionLog(ctx, p.rollout)
+	logClusters(log, p.Decisions.Clusters) // before the writes that may fail, because the next turn does not decide it again
+	logSteps(log, p.Decisions.Steps)
+	r.sendEvents(p.rollout, p.Plan)
+	beside := r.writeBeside(p.mem)
+	if err := r.markSuccesses(ctx, p.Plan, beside); err != nil {
+		return 0, err
+	}
+	if err := r.answerOrders(ctx, p.Plan, beside); err != nil {
+		return 0, err
+	}
+	again := beside.end(log, p.Observed)
+	r.ask(p.rollout, p.Plan)
+	for _, a := range p.Accepted {
+		p.mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
+	}
+	// Before the clusters are written: otherwise a post that the status shows as under way starts 15 s later.
+	return clock.Sooner(again, p.book.Deliver()), nil
+}
+
+// sendEvents sends the events of a stored plan. Each message about a decision names the commit, so that events of two
+// commits are never merged. If the turn stalls for a reason that only the user can remove, sendEvents sends an event
 // that says where the problem is, unless the previous status had the same text.
-func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
+func (r *Reconciler) sendEvents(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	for _, d := range p.Decisions.Steps {
 		announceStep(r.Recorder, ro, d)
 	}

@@ -40,14 +40,12 @@ const configuredAtOnce = 8
 type applied struct {
 	// skipped: there was no round, because nothing may be written.
 	skipped bool
-	// unfinished: the round ended before everything was written.
-	unfinished bool
+	// unfinished are the clusters that the round did not finish.
+	unfinished []string
 	// created: an object was created that the watch does not show yet.
 	created bool
-	// next is the first cluster that the round did not reach; "": it reached all. left are all clusters that it did
-	// not finish.
+	// next is the first cluster that the round did not reach; "": it reached all.
 	next string
-	left []string
 	// did are the decisions of this round that are not in the ledger.
 	did []journal.Decision
 	// troubles are the clusters that could not be written, and the clusters whose revision has no body any more.
@@ -152,7 +150,7 @@ func (d *round) note(ctx context.Context, c *plan.Cluster, err error) error {
 	case err == nil:
 	case fleeting(err):
 		// Another writer was faster, or the cluster is being deleted. The next turn plans from the present state.
-		d.leave(c.Name)
+		d.deferCluster(c.Name)
 	case errors.Is(err, plan.ErrRevisionMissing):
 		d.enter(c.Name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
 	case errors.Is(err, plan.ErrContested):
@@ -176,17 +174,16 @@ func (d *round) enter(cluster string, t trouble) {
 	d.result.troubles[cluster] = t
 }
 
-// leave notes that a cluster is left for the next round.
-func (d *round) leave(cluster string) {
+// deferCluster notes that the next round finishes a cluster.
+func (d *round) deferCluster(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.result.unfinished = true
-	d.result.left = append(d.result.left, cluster)
+	d.result.unfinished = append(d.result.unfinished, cluster)
 }
 
 // postpone notes that the round did not reach a cluster; the next round starts with it.
 func (d *round) postpone(cluster string) {
-	d.leave(cluster)
+	d.deferCluster(cluster)
 	if d.result.next == "" {
 		d.result.next = cluster
 	}

@@ -3,15 +3,18 @@ package addonrollout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/rollout/clock"
 	"github.com/addonflow/addonflow/rollout/journal"
@@ -121,6 +124,18 @@ func (r *Reconciler) markSuccesses(ctx context.Context, p *plan.Plan, beside *be
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// markSuccess writes succeeded-at onto a revision.
+func (r *Reconciler) markSuccess(ctx context.Context, namespace string, s plan.Success) error {
+	rev := &metav1.PartialObjectMetadata{}
+	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+	rev.Namespace, rev.Name = namespace, s.Name
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, s.At)
+	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		return fmt.Errorf("cannot record the success of revision %s: %w", rev.Name, err)
 	}
 	return nil
 }

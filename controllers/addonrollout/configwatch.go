@@ -88,7 +88,7 @@ func (w *kindWatch) start(ctx context.Context, kind schema.GroupVersionKind) {
 		})
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot watch a kind of configuration; its objects are read at every turn", "kind", kind.String())
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot watch a kind of configuration; its objects are read at every turn", "kind", kind.String())
 		return
 	}
 	w.kinds[kind] = informer
@@ -97,7 +97,7 @@ func (w *kindWatch) start(ctx context.Context, kind schema.GroupVersionKind) {
 // stop ends the watch of a kind. The lock is held.
 func (w *kindWatch) stop(ctx context.Context, kind schema.GroupVersionKind) {
 	if err := w.informers.RemoveInformer(ctx, metadataOf(kind)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot stop watching a kind of configuration", "kind", kind.String())
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot stop watching a kind of configuration", "kind", kind.String())
 		return
 	}
 	delete(w.kinds, kind)

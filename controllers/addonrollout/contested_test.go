@@ -166,7 +166,7 @@ func TestWriterThatWasFencedOffIsNoFailure(t *testing.T) {
 		t.Errorf("it ends by itself, and is %s: %s", got, ro.Status.Message)
 	}
 	turn := reserved{rollout: ro, Plan: &plan.Plan{
-		Observed: &plan.Observation{Look: plan.Look{Wall: now}}, Claims: plan.Claims{SettlesAt: now.Add(20 * time.Second)}, Err: plan.ErrOwnership,
+		Observed: &plan.Observation{Look: plan.Look{Wall: now}}, Claims: plan.Claims{AcceptsAt: now.Add(20 * time.Second)}, Err: plan.ErrOwnership,
 	}}
 	if after := s.reconciler.again(turn, applied{}); after != 20*time.Second {
 		t.Errorf("it is looked at again after %s", after)

@@ -39,7 +39,7 @@ func (r *Reconciler) readDependencies(ctx context.Context, ro *v1alpha1.AddOnRol
 			own = newMemory()
 		}
 		mem.dependencies[d.AddOn] = own
-		found, err := r.readDependency(ctx, client.ObjectKeyFromObject(ro), d, own, standing{bounds: bounds})
+		found, err := r.readDependency(ctx, client.ObjectKeyFromObject(ro), d, own, rights{bounds: bounds})
 		if err != nil {
 			return nil, nil, fmt.Errorf("cannot see add-on %s, which %s depends on: %w", d.AddOn, ro.Name, err)
 		}
@@ -51,7 +51,7 @@ func (r *Reconciler) readDependencies(ctx context.Context, ro *v1alpha1.AddOnRol
 // readDependency observes and plans the rollout of a dependency, and writes nothing. It reads that rollout without the
 // cache: an old copy could show a cluster as verified although the dependency has got a new target. While charts of the
 // dependency are rendered, the reconcile of the dependent rollout waits and gives up its place (Reconciles.Wait).
-func (r *Reconciler) readDependency(ctx context.Context, of client.ObjectKey, d v1alpha1.Dependency, own *memory, as standing) (plan.Dependency, error) {
+func (r *Reconciler) readDependency(ctx context.Context, of client.ObjectKey, d v1alpha1.Dependency, own *memory, as rights) (plan.Dependency, error) {
 	ro := &v1alpha1.AddOnRollout{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: d.AddOn}, ro)
 	switch {
@@ -177,8 +177,8 @@ func (r *Reconciler) ofDependency(ctx context.Context, obj client.Object) []reco
 	return requests
 }
 
-// standingChanged passes a rollout after its policy or the state of its clusters changed.
-func standingChanged() predicate.Predicate {
+// dependencyChanged passes a rollout after its policy or the state of its clusters changed.
+func dependencyChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.AddOnRollout)
 		after, also := e.ObjectNew.(*v1alpha1.AddOnRollout)

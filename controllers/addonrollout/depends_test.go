@@ -257,7 +257,7 @@ func TestDependency_ThatIsContestedHoldsItsDependents(t *testing.T) {
 		s.update(owner)
 		before := b.get()
 		b.moves("c1", "c2")
-		if after := b.get(); !standingChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		if after := b.get(); !dependencyChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 			t.Errorf("owned by %s: the dependents are not woken; %+v", source, after.Status.Conditions)
 		}
 	}

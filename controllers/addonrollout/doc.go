@@ -1,20 +1,39 @@
 // Package addonrollout moves clusters to the content that an AddOnRollout names, at the pace of
-// its policy, and reports the outcome. A turn (reconciler.go) has five phases. Each returns a
-// value of its own type, and reads the results of the phases before it only:
+// its policy, and reports the outcome. A turn (reconciler.go) has six phases. Each returns a value of its own type, and
+// reads the results of the phases before it only:
 //
 //	observe  -> plan.Observation  all reads: placements, ManagedClusterAddOns, works, clusters, revisions
 //	plan.New -> plan.Plan         pure: package plan, which asks package rollout which clusters may move
-//	reserve  -> reserved          writes AddOnRollout.status with the ledger; then logs, announces and posts the decisions
+//	reserve  -> reserved          writes AddOnRollout.status with the ledger
+//	announce -> time.Duration     logs, events, marks of revisions, answers of orders, gates to measure, commit statuses
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
-// Besides the phase observe, three reads precede single writes. They are uncached, and each is made
-// right before the write that needs it:
+// Before the phases, rightsOf judges the rollout by the policy of tenants, end carries out the next step of a release
+// or a deletion, and catchUp waits until the watch cache shows what the ledger was made from. end can complete the
+// turn, and catchUp can put it off.
 //
-//	reserve  the AddOnRevision whose quarantine begins or ends: this turn may have written it before
-//	apply    the ClusterManagementAddOn, if an owner reference differs from what the watch shows:
-//	         the garbage collector deletes an add-on whose owner is gone
-//	apply    a ManifestWork whose name is taken: the watch does not show a work without its label
+// A turn reads the watch cache. The reads below are uncached, because an old copy would do harm, or because the watch
+// cache lacks the object:
+//
+//	before    the AddOnRollout
+//	          the ClusterManagementAddOn of an add-on that is removed or released
+//	          the ManagedClusterAddOns of a rollout that ends, and the Secret for its last commit statuses
+//	          the metadata of the lists that observe reads, for catchUp
+//	observe   the AddOnRevisions
+//	          AddOnOrders without an answer, AddOnApprovals, and the policy that proves their authors
+//	          the AddOnSource, for approvals at its forge
+//	          configurations that are not watched or have a new version
+//	          the AddOnRollout of each dependency, with the reads of its own observe
+//	          the ClusterManagementAddOn, if the watch cache lacks it
+//	          a ManagedClusterAddOn or work that this process created, if the watch cache lacks it for unseenFor
+//	          the Namespace and CustomResourceDefinitions, if the rollout is deleted
+//	reserve   the Secret for commit statuses
+//	announce  the AddOnRevision whose quarantine begins or ends: this turn may have written it before
+//	apply     the ClusterManagementAddOn, if an owner reference differs from what the watch shows: the garbage
+//	          collector deletes an add-on whose owner is gone
+//	          a ManifestWork whose name is taken: the watch does not show a work without its label
+//	          a ManifestWork whose writes another client undoes: its last writer
 //
 // The files:
 //
@@ -22,8 +41,8 @@
 //	observe.go     placements.go, configs.go with configwatch.go, revisions.go; overlay.go: what
 //	               the watch cache does not show yet
 //	plan/          the decisions; addonstatus/: the words of OCM's statuses
-//	reserve.go     beside.go: writes that may be refused; orders.go: their answers; commits.go:
-//	               commit statuses; announce.go: log and events
+//	reserve.go     the ledger and the conditions; commits.go: commit statuses
+//	announce.go    log and events; beside.go: writes that may be refused; orders.go: answers
 //	apply.go       works.go: ManifestWorks; addon.go: the ManagedClusterAddOn, annotations.go;
 //	               departure.go: its removal
 //	report.go      metrics.go

@@ -101,7 +101,7 @@ func (s *Inspector) explained(ctx context.Context) (Inspection, error) {
 	r.renderers, r.inspects = s.renderers, true
 	mem := newMemory()
 	mem.plan = s.compared
-	o, err := r.observe(ctx, &ro, mem, standing{bounds: (*render.Bounds)(ro.Status.TargetBounds)})
+	o, err := r.observe(ctx, &ro, mem, rights{bounds: (*render.Bounds)(ro.Status.TargetBounds)})
 	if err != nil {
 		return Inspection{}, err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// hold adds AddonFlow's finalizer to a rollout before it writes to any cluster.
-func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+// addFinalizer adds AddonFlow's finalizer to a rollout before it writes to any cluster.
+func (r *Reconciler) addFinalizer(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
 	if ro.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error 
 }
 
 // end carries out the next step of a release or a deletion. It reports whether the turn is complete after it.
-func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as standing) (bool, ctrl.Result, error) {
+func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as rights) (bool, ctrl.Result, error) {
 	if ro.Releasing() && as.denied == nil {
 		if through, result, err := r.release(ctx, ro, mem); through || err != nil {
 			return through, result, err
@@ -55,19 +55,19 @@ func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (b
 	if len(list.Items) > 0 {
 		return false, ctrl.Result{}, nil
 	}
-	if left, err := r.takeLeave(ctx, ro, ro.DeletionTimestamp.Time); left > 0 || err != nil {
-		return true, ctrl.Result{RequeueAfter: left}, err
+	if remaining, err := r.finishStatuses(ctx, ro, ro.DeletionTimestamp.Time); remaining > 0 || err != nil {
+		return true, ctrl.Result{RequeueAfter: remaining}, err
 	}
 	base := ro.DeepCopy()
 	controllerutil.RemoveFinalizer(ro, v1alpha1.Finalizer)
 	return true, ctrl.Result{}, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// takeLeave delivers the remaining commit statuses of a rollout that ends. It returns how long the rollout must be
+// finishStatuses delivers the remaining commit statuses of a rollout that ends. It returns how long the rollout must be
 // kept for them; 0: it can be deleted. The marks are deleted with the rollout, and the source after its last
-// rollout. since is when the rollout started to end. After forge.LeaveFor, the statuses are given up, because a
+// rollout. since is when the rollout started to end. After forge.KeptFor, the statuses are given up, because a
 // forge that never answers must not block a deletion.
-func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, since time.Time) (time.Duration, error) {
+func (r *Reconciler) finishStatuses(ctx context.Context, ro *v1alpha1.AddOnRollout, since time.Time) (time.Duration, error) {
 	source, err := r.readSource(ctx, ro)
 	if err != nil || source == nil {
 		return 0, err
@@ -85,16 +85,16 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 	}
 	book.EndAll(conclusion)
 	book.Address(ctx, source)
-	left := since.Add(forge.LeaveFor).Sub(r.Clock.Now())
-	if !book.Owes() || left <= 0 {
+	remaining := since.Add(forge.KeptFor).Sub(r.Clock.Now())
+	if !book.Owes() || remaining <= 0 {
 		return 0, nil
 	}
 	ro.Status.CommitStatuses = book.Stored()
 	book.SetConditions(ro)
 	if !equality.Semantic.DeepEqual(*before, ro.Status) {
 		if err := r.store(ctx, ro); err != nil {
-			return left, err
+			return remaining, err
 		}
 	}
-	return clock.Sooner(left, book.Deliver()), nil
+	return clock.Sooner(remaining, book.Deliver()), nil
 }

@@ -102,7 +102,7 @@ func TestDeletedRolloutWaitsForItsStatuses(t *testing.T) {
 		s.target("v1")
 		s.settle()
 		s.leave()
-		if result := s.turn(); s.gone() || result.RequeueAfter <= 0 || result.RequeueAfter > forge.LeaveFor {
+		if result := s.turn(); s.gone() || result.RequeueAfter <= 0 || result.RequeueAfter > forge.KeptFor {
 			t.Fatalf("a verdict is still to be reported: gone %v, again after %s", s.gone(), result.RequeueAfter)
 		}
 		if len(s.works()) != 0 {
@@ -110,7 +110,7 @@ func TestDeletedRolloutWaitsForItsStatuses(t *testing.T) {
 		}
 		ro := s.rollout()
 		s.clock.SetTime(ro.DeletionTimestamp.Time)
-		s.advance(forge.LeaveFor)
+		s.advance(forge.KeptFor)
 		s.turn()
 		if !s.gone() {
 			t.Error("a forge that is gone for good keeps nothing for ever")

@@ -184,7 +184,7 @@ func (m *memory) refusals() (works, unremoved map[string]string) {
 // rounds that this round did not reach.
 func (m *memory) enter(wrote *applied) map[string]trouble {
 	troubles := wrote.troubles
-	for _, name := range wrote.left {
+	for _, name := range wrote.unfinished {
 		if t, ok := m.troubles[name]; ok {
 			troubles[name] = t
 		}

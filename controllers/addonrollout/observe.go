@@ -31,7 +31,7 @@ const indexName = "metadata.name"
 
 // observe reads everything that a plan needs into the observation. The caller read the rollout
 // uncached, because slots are reserved in its ledger.
-func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as standing) (*plan.Observation, error) {
+func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as rights) (*plan.Observation, error) {
 	now, prober := r.Clock.Now(), mem.proberOf(ro)
 	o := &plan.Observation{
 		Look: plan.Look{Wall: now, Elapsed: r.Elapsed()}, Rollout: ro.DeepCopy(), Memory: mem.plan,
@@ -78,10 +78,11 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if o.Unproven, err = r.proveOrders(ctx, o.Orders); err != nil {
 		return nil, err
 	}
-	o.Choose()
+	o.Choice = o.Choose()
 	o.Revisions = r.readContents(ctx, ro, o.Named(), o.StoredAs, as.bounds)
 	mem.configs = r.joinConfigs(ctx, o, mem.configs)
-	if o.Confirm() { // other content may support other configurations
+	if kept, withdrawn := o.Confirm(); withdrawn { // other content may support other configurations
+		o.Choice = kept
 		mem.configs = r.joinConfigs(ctx, o, mem.configs)
 	}
 	if r.Gates != nil && ro.Spec.Removal == nil {

@@ -18,7 +18,7 @@ func TestPlan_IsAFunctionOfWhatWasObserved(t *testing.T) {
 	s.target("v1")
 	s.settle()
 	s.target("v2")
-	o, err := s.reconciler.observe(t.Context(), s.rollout(), newMemory(), standing{})
+	o, err := s.reconciler.observe(t.Context(), s.rollout(), newMemory(), rights{})
 	if err != nil {
 		t.Fatal(err)
 	}

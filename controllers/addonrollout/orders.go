@@ -119,9 +119,9 @@ func (r *Reconciler) deleteOrder(ctx context.Context, order *v1alpha1.AddOnOrder
 	return nil
 }
 
-// deleteLeftOrders deletes the old orders of a rollout that does not exist any more. The watch repeats every order
+// deleteOldOrders deletes the old orders of a rollout that does not exist any more. The watch repeats every order
 // after some hours, so no timer is needed.
-func (r *Reconciler) deleteLeftOrders(ctx context.Context, of client.ObjectKey) error {
+func (r *Reconciler) deleteOldOrders(ctx context.Context, of client.ObjectKey) error {
 	var list v1alpha1.AddOnOrderList
 	if err := r.Client.List(ctx, &list, client.InNamespace(of.Namespace)); err != nil {
 		return fmt.Errorf("cannot list orders: %w", err)

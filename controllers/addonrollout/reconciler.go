@@ -19,7 +19,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
-	"github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/controllers/gatechecks"
 	"github.com/addonflow/addonflow/controllers/metrics"
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/controllers/tenancy"
@@ -40,7 +40,7 @@ type Options struct {
 	Desk *forge.Desk
 	// Gates measures the gates of stages. nil is for tools that plan as the operator does: they use the verdicts in
 	// the status.
-	Gates *gates.Desk
+	Gates *gatechecks.Desk
 	// Agents gets the registration of each cluster's agent; nil: a new book.
 	Agents *agents.Book
 	// Tenants reads what the rollouts of each namespace may do; nil: everything.
@@ -138,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Live.Get(ctx, req.NamespacedName, ro); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(req.NamespacedName) //nolint:contextcheck // it stops watches, which have contexts of their own
-			err = r.deleteLeftOrders(ctx, req.NamespacedName)
+			err = r.deleteOldOrders(ctx, req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -168,10 +168,10 @@ func (r *Reconciler) respecified(ctx context.Context, key client.ObjectKey, mem 
 	return r.Client.Get(ctx, key, ro, client.UnsafeDisableDeepCopy) == nil && ro.Generation > mem.generation
 }
 
-// turn is one turn of one rollout. Each phase reads only the result of the phase before it; ro is used only for
-// writes.
+// turn is one turn of one rollout. observe copies ro, and the plan is made from the copy. reserve sets the status of ro
+// and stores it; the phases after reserve read it as stored.
 func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (ctrl.Result, error) {
-	as, err := r.standing(ctx, ro)
+	as, err := r.rightsOf(ctx, ro)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -182,7 +182,7 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 		return ctrl.Result{}, nil // created by hand, or its source has not set a target yet
 	}
 	if as.denied == nil {
-		if err := r.hold(ctx, ro); err != nil {
+		if err := r.addFinalizer(ctx, ro); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -201,11 +201,15 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	announced, err := r.announce(ctx, reserved)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	applied, err := r.apply(ctx, reserved)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.report(ctx, reserved, applied)
+	return r.report(ctx, reserved, announced, applied)
 }
 
 func (r *Reconciler) forget(key client.ObjectKey) {

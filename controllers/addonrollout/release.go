@@ -58,8 +58,8 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if mem.releasing.IsZero() {
 		mem.releasing = r.Clock.Now()
 	}
-	if left, err := r.takeLeave(ctx, ro, mem.releasing); left > 0 || err != nil {
-		return true, ctrl.Result{RequeueAfter: left}, err
+	if remaining, err := r.finishStatuses(ctx, ro, mem.releasing); remaining > 0 || err != nil {
+		return true, ctrl.Result{RequeueAfter: remaining}, err
 	}
 	base := ro.DeepCopy()
 	controllerutil.RemoveFinalizer(ro, v1alpha1.Finalizer)

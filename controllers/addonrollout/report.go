@@ -41,13 +41,13 @@ const heldFor = 10 * time.Minute
 // set, a timer for the next deadline is wrong by as much.
 const watchedEvery = time.Minute
 
-// report writes the result of the writes to the rollout, and the status for OCM's tools. It
-// returns when the next turn is due.
-func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctrl.Result, error) {
+// report writes the result of the writes to the rollout, and the status for OCM's tools. It returns when the next turn
+// is due. announced is when that is for the decisions.
+func (r *Reconciler) report(ctx context.Context, p reserved, announced time.Duration, wrote applied) (ctrl.Result, error) {
 	if err := r.complete(ctx, p, wrote); err != nil {
 		return ctrl.Result{}, err
 	}
-	again := clock.Sooner(p.again, r.again(p, wrote))
+	again := clock.Sooner(announced, r.again(p, wrote))
 	switch err := r.publish(ctx, p); {
 	case apierrors.IsConflict(err):
 		again = clock.Sooner(again, r.Pace) // the watch does not show the last write yet
@@ -71,7 +71,7 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 	if counts := p.rollout.Status.Counts; counts.InFlight > 0 || counts.Removing > 0 || !at.IsZero() {
 		after = clock.Sooner(after, watchedEvery)
 	}
-	if wrote.unfinished {
+	if len(wrote.unfinished) > 0 {
 		after = clock.Sooner(after, r.Pace)
 	}
 	if wrote.created || p.Observed.Unseen {
@@ -83,8 +83,8 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 	if p.Observed.Approvals.Unproven != nil {
 		after = clock.Sooner(after, watchedEvery) // no event says that the policy exists
 	}
-	if !p.SettlesAt.IsZero() {
-		after = clock.Sooner(after, max(p.SettlesAt.Sub(p.Observed.Look.Wall), r.Pace))
+	if !p.AcceptsAt.IsZero() {
+		after = clock.Sooner(after, max(p.AcceptsAt.Sub(p.Observed.Look.Wall), r.Pace))
 	} else if errors.Is(p.Err, plan.ErrOwnership) || errors.Is(p.Err, plan.ErrTenantDenied) {
 		after = clock.Sooner(after, ownerAgain)
 	}
@@ -107,10 +107,10 @@ func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) er
 	ro := p.rollout
 	before := conditions.Get(ro, v1alpha1.ClustersWrittenCondition).DeepCopy()
 	if !wrote.skipped {
-		markWritten(ro, p.mem.enter(&wrote), !wrote.unfinished)
+		markWritten(ro, p.mem.enter(&wrote), len(wrote.unfinished) == 0)
 	}
 	after := conditions.Get(ro, v1alpha1.ClustersWrittenCondition)
-	done := plan.RequestedAt(ro) != "" && !wrote.skipped && !wrote.unfinished
+	done := plan.RequestedAt(ro) != "" && !wrote.skipped && len(wrote.unfinished) == 0
 	if done {
 		ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
 	}

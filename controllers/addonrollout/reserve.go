@@ -3,19 +3,16 @@ package addonrollout
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/rollout"
-	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // reserved is a plan whose ledger is stored. Only such a plan may be carried out.
@@ -24,13 +21,12 @@ type reserved struct {
 	// rollout as stored.
 	rollout *v1alpha1.AddOnRollout
 	mem     *memory
-	// again is when the next commit status is due; 0: never.
-	again time.Duration
+	// book has the commit statuses, as the rollout stores them.
+	book *forge.Book
 }
 
 // reserve writes the status, and the ledger in it, before any work is written. The write carries the version that was
-// read: of two operators one fails and drops its plan. After the status is stored, its decisions are logged,
-// announced and posted.
+// read: of two operators one fails and drops its plan.
 func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, p *plan.Plan) (reserved, error) {
 	if err := r.trace(p); err != nil {
 		return reserved{}, err
@@ -54,24 +50,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	}
 	r.course.Stored(&p.Observed.Rollout.Status, ro, p.Observed.Look.Wall)
 	mem.plan, mem.comparison = p.Memory, nil
-	log := decisionLog(ctx, ro)
-	logClusters(log, p.Decisions.Clusters) // before the writes that may fail, because the next turn does not decide it again
-	logSteps(log, p.Decisions.Steps)
-	r.announce(ro, p)
-	beside := r.writeBeside(mem)
-	if err := r.markSuccesses(ctx, p, beside); err != nil {
-		return reserved{}, err
-	}
-	if err := r.answerOrders(ctx, p, beside); err != nil {
-		return reserved{}, err
-	}
-	again := beside.end(log, p.Observed)
-	r.ask(ro, p)
-	for _, a := range p.Accepted {
-		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
-	}
-	again = clock.Sooner(again, book.Deliver()) // at once: otherwise a post that the status shows as under way starts 15 s later
-	return reserved{Plan: p, rollout: ro, mem: mem, again: again}, nil
+	return reserved{Plan: p, rollout: ro, mem: mem, book: book}, nil
 }
 
 // store writes the status, bound to the version that was read.
@@ -80,18 +59,6 @@ func (r *Reconciler) store(ctx context.Context, ro *v1alpha1.AddOnRollout) error
 		return err
 	}
 	r.memories.wrote(ro)
-	return nil
-}
-
-// markSuccess writes succeeded-at onto a revision.
-func (r *Reconciler) markSuccess(ctx context.Context, namespace string, s plan.Success) error {
-	rev := &metav1.PartialObjectMetadata{}
-	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
-	rev.Namespace, rev.Name = namespace, s.Name
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, s.At)
-	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		return fmt.Errorf("cannot record the success of revision %s: %w", rev.Name, err)
-	}
 	return nil
 }
 

@@ -141,7 +141,7 @@ func (r *Reconciler) readStored(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 	if err != nil {
 		return plan.StoredRevisions{}, fmt.Errorf("cannot list revisions of %s: %w", ro.Name, err)
 	}
-	found := plan.StoredRevisions{Quarantined: map[string]v1alpha1.RememberedQuarantine{}, StoredAs: map[string]types.UID{}}
+	found := plan.StoredRevisions{MarkedQuarantined: map[string]v1alpha1.RememberedQuarantine{}, StoredAs: map[string]types.UID{}}
 	for i := range list.Items {
 		m := &list.Items[i]
 		found.StoredAs[m.Name] = m.UID
@@ -154,13 +154,13 @@ func (r *Reconciler) readStored(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 			found.Stored = append(found.Stored, stored)
 		}
 		if at := m.Annotations[v1alpha1.SucceededAtAnnotation]; at != "" {
-			found.Succeeded = append(found.Succeeded, plan.Success{Name: m.Name, Digest: digest, At: at})
+			found.MarkedSucceeded = append(found.MarkedSucceeded, plan.Success{Name: m.Name, Digest: digest, At: at})
 		}
 		if q, ok := v1alpha1.ReadQuarantine(m.Annotations); ok {
-			found.Quarantined[m.Name] = v1alpha1.RememberedQuarantine{Quarantine: q, RevisionUID: m.UID}
+			found.MarkedQuarantined[m.Name] = v1alpha1.RememberedQuarantine{Quarantine: q, RevisionUID: m.UID}
 		}
 	}
-	slices.SortFunc(found.Succeeded, func(a, b plan.Success) int {
+	slices.SortFunc(found.MarkedSucceeded, func(a, b plan.Success) int {
 		return cmp.Or(strings.Compare(b.At, a.At), strings.Compare(a.Name, b.Name))
 	})
 	return found, nil

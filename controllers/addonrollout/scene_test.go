@@ -33,7 +33,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
-	"github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/controllers/gatechecks"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
@@ -53,7 +53,7 @@ type scene struct {
 	elapsed func() time.Duration
 	trace   *trace
 	// gates measures for the current operator. Nothing is measured before it is started.
-	gates *gates.Desk
+	gates *gatechecks.Desk
 }
 
 // newScene installs hello on clusters by one placement. Nothing is rolled out yet. With calls a test
@@ -123,7 +123,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 
 // restart replaces the operator by a new one without memory.
 func (s *scene) restart() {
-	s.gates = gates.NewDesk(gates.Options{Secrets: s.hub, Measure: gatesOptions(), Clock: movedClock{s.clock}})
+	s.gates = gatechecks.NewDesk(gatechecks.Options{Secrets: s.hub, Measure: gatesOptions(), Clock: movedClock{s.clock}})
 	s.reconciler = New(Options{
 		Charts: chart.InProcess{},
 		Client: watchCache{s.hub, render.NewAbridger()}, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(forge.Options{Secrets: s.hub, Sources: s.hub, Now: time.Now}),

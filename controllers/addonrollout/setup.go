@@ -97,7 +97,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	ownChange := predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, predicate.AnnotationChangedPredicate{}, r.statusOfOthers(), hubclient.FinalizerTaken())
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(ownChange)).
-		Watches(&v1alpha1.AddOnRollout{}, handler.EnqueueRequestsFromMapFunc(r.ofDependency), builder.WithPredicates(standingChanged())).
+		Watches(&v1alpha1.AddOnRollout{}, handler.EnqueueRequestsFromMapFunc(r.ofDependency), builder.WithPredicates(dependencyChanged())).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(client.Object.GetName))).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(addOnOfWork))).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(client.Object.GetName)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -12,37 +12,37 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// standing has the rights of a rollout under the policy of tenants. The zero value permits everything.
-type standing struct {
+// rights are what a rollout may do under the policy of tenants. The zero value permits everything.
+type rights struct {
 	// bounds on managed clusters; nil: none.
 	bounds *render.Bounds
 	// denied is why the rollout may write to no cluster; nil: it may write.
 	denied error
 }
 
-// standing judges a rollout by the present policy, because a user may have written the rollout, and the policy may
+// rightsOf judges a rollout by the present policy, because a user may have written the rollout, and the policy may
 // have changed. While the rollout is denied, its clusters keep their content. A tenant that lost an add-on may still
 // remove or release it, if it is the owner.
-func (r *Reconciler) standing(ctx context.Context, ro *v1alpha1.AddOnRollout) (standing, error) {
+func (r *Reconciler) rightsOf(ctx context.Context, ro *v1alpha1.AddOnRollout) (rights, error) {
 	if r.Tenants == nil {
-		return standing{}, nil
+		return rights{}, nil
 	}
 	policy, err := r.Tenants(ctx)
 	if errors.Is(err, tenancy.ErrInvalid) {
-		return standing{denied: fmt.Errorf("%w: %w; an admin must correct it, and until then no cluster is written", plan.ErrInvalidTenants, err)}, nil
+		return rights{denied: fmt.Errorf("%w: %w; an admin must correct it, and until then no cluster is written", plan.ErrInvalidTenants, err)}, nil
 	}
 	if err != nil {
-		return standing{}, err
+		return rights{}, err
 	}
 	tenant, listed := policy[ro.Namespace]
-	s := standing{bounds: tenant.Bounds(), denied: tenant.CheckRollout(ro)}
+	s := rights{bounds: tenant.Bounds(), denied: tenant.CheckRollout(ro)}
 	if !listed {
-		s = standing{bounds: &render.Bounds{}, denied: fmt.Errorf("namespace %s is not a tenant: an admin must list it in the ConfigMap of --tenants", ro.Namespace)}
+		s = rights{bounds: &render.Bounds{}, denied: fmt.Errorf("namespace %s is not a tenant: an admin must list it in the ConfigMap of --tenants", ro.Namespace)}
 	}
 	if ro.Spec.Removal != nil {
 		owner, err := readOwner(ctx, r.Live, ro.Name)
 		if err != nil {
-			return standing{}, err
+			return rights{}, err
 		}
 		switch {
 		case owner == nil:

@@ -68,7 +68,7 @@ func (d *round) setFailure(ctx context.Context, c *plan.Cluster, cause error) {
 		Reason: addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed, Message: failed.words + ": " + failed.Error(), LastTransitionTime: d.now,
 	})
 	if _, err := d.patchStatus(ctx, addOn, updated); fleeting(err) {
-		d.leave(c.Name)
+		d.deferCluster(c.Name)
 	}
 }
 

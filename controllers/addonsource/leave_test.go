@@ -292,7 +292,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(conditions.GetMessage(source, fluxmeta.ReconcilingCondition)).To(Equal("waiting for the forge to accept the last commit statuses"))
 		Expect(source.Status.CommitStatuses).To(ContainElement(And(HaveField("SHA", sha), HaveField("Owed.State", "failure"))))
 
-		w.clock.Step(forge.LeaveFor)
+		w.clock.Step(forge.KeptFor)
 		w.pass()
 		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
 	})

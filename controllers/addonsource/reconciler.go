@@ -153,7 +153,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	defer r.measure(ctx, source, r.Clock())
-	if err := r.hold(ctx, source); err != nil {
+	if err := r.addFinalizer(ctx, source); err != nil {
 		return ctrl.Result{}, err
 	}
 	p := r.newPass(source)
@@ -178,8 +178,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return p.report(ctx, out, err)
 }
 
-// hold adds AddonFlow's finalizer to a source before the first write for it on the hub.
-func (r *Reconciler) hold(ctx context.Context, source *v1alpha1.AddOnSource) error {
+// addFinalizer adds AddonFlow's finalizer to a source before the first write for it on the hub.
+func (r *Reconciler) addFinalizer(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	if !source.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(source, v1alpha1.Finalizer) {
 		return nil
 	}

@@ -23,7 +23,7 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	if err := p.withdraw(ctx); err != nil {
 		return p.report(ctx, outcome{}, err)
 	}
-	if err := p.takeLeave(ctx); err != nil {
+	if err := p.finishStatuses(ctx); err != nil {
 		return p.report(ctx, outcome{}, err)
 	}
 	patch := client.MergeFromWithOptions(p.source.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -35,10 +35,10 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// takeLeave waits until the forge has accepted the commit statuses of the source, because their marks are deleted
-// with the source. It waits at most forge.LeaveFor after all other work; a new process starts this time again. The
+// finishStatuses waits until the forge has accepted the commit statuses of the source, because their marks are deleted
+// with the source. It waits at most forge.KeptFor after all other work; a new process starts this time again. The
 // rollouts have delivered their statuses before, because they wait in the same way.
-func (p *pass) takeLeave(ctx context.Context) error {
+func (p *pass) finishStatuses(ctx context.Context) error {
 	book, err := p.openBook(ctx, outcome{}, nil)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (p *pass) takeLeave(ctx context.Context) error {
 	if p.memory.withdrawn.IsZero() {
 		p.memory.withdrawn = p.now
 	}
-	remaining := forge.LeaveFor - p.now.Sub(p.memory.withdrawn)
+	remaining := forge.KeptFor - p.now.Sub(p.memory.withdrawn)
 	if p.source.Spec.CommitStatus == nil || !book.Owes() || remaining <= 0 {
 		return nil
 	}

@@ -96,9 +96,9 @@ func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
 // source. The user requests it.
 func (b *Book) Replace(source *v1alpha1.AddOnSource) { b.desk.deliverer.Replace(lineOf(source)) }
 
-// LeaveFor is how long a deleted object is kept if only commit statuses that its forge has not accepted are left.
-// After that they are given up.
-const LeaveFor = 5 * time.Minute
+// KeptFor is how long a deleted object is kept only for commit statuses that its forge has not accepted. After that
+// they are given up.
+const KeptFor = 5 * time.Minute
 
 // Owes reports whether the marks are still needed, because the forge has not accepted a verdict yet. A status that
 // the forge refused permanently is not owed; nor is a status in conflict with a foreign status.

@@ -28,7 +28,7 @@ func TestApprovalsAreOfOneAttempt(t *testing.T) {
 				RolloutUID: "1", Rollout: "hello", Stage: "fleet", Gate: "qa", Digest: "d", Attempt: tc.given, Decision: v1alpha1.Approve, Approver: "ann",
 			},
 		}
-		o := &Observation{Rollout: ro, Target: v1alpha1.Target{Digest: "d"}, Approvals: Approvals{Read: true, Counted: []v1alpha1.AddOnApproval{approval}}}
+		o := &Observation{Rollout: ro, Choice: Choice{Target: v1alpha1.Target{Digest: "d"}}, Approvals: Approvals{Read: true, Counted: []v1alpha1.AddOnApproval{approval}}}
 		turn := &turn{Observation: o, stored: v1alpha1.AddOnRolloutStatus{Attempt: tc.now}}
 		if got := turn.judgeGates()[0].status; got.State != tc.want {
 			t.Errorf("approved in attempt %d, in attempt %d it is %s: %s", tc.given, tc.now, got.State, got.Reason)

@@ -19,8 +19,8 @@ import (
 // ErrOwnership means that two owners claim one add-on. AddonFlow stops writing.
 var ErrOwnership = errors.New("ownership conflict")
 
-// errSettling is the ErrOwnership of a writer that is fenced off but may not have stopped yet. It ends by itself.
-var errSettling = fmt.Errorf("%w", ErrOwnership)
+// errFenced is the ErrOwnership of a writer that is fenced off but may not have stopped yet. It ends by itself.
+var errFenced = fmt.Errorf("%w", ErrOwnership)
 
 // ErrContested means that another client undoes each write of a work. It is an ErrOwnership. Only the next writes
 // show whether the client has stopped, so the rollout is planned even if its status was lost.
@@ -32,8 +32,8 @@ var ErrTenantDenied = errors.New("denied to the tenant")
 // ErrInvalidTenants is the ErrTenantDenied of every tenant while the policy is invalid.
 var ErrInvalidTenants = fmt.Errorf("%w", ErrTenantDenied)
 
-// fenceSettles is how long a writer that was fenced off may still act on old reads.
-const fenceSettles = 30 * time.Second
+// fencedFor is how long a writer that was fenced off may still act on old reads.
+const fencedFor = 30 * time.Second
 
 // Accepted is a field of an add-on's status that another writer wrote and that AddonFlow treats as its own. AddonFlow
 // writes the field again if it differs from the plan.
@@ -49,8 +49,8 @@ type Claims struct {
 	Barred bool
 	// Accepted are the fields of other writers that AddonFlow treats as its own.
 	Accepted []Accepted
-	// SettlesAt is when the fields of a fenced-off writer are accepted; zero: there are no such fields.
-	SettlesAt time.Time
+	// AcceptsAt is when the fields of a fenced-off writer are accepted; zero: there are no such fields.
+	AcceptsAt time.Time
 	// Restored is a text about the accepted fields that another writer wrote while the
 	// ClusterManagementAddOn was not fenced off; "": there are none.
 	Restored string
@@ -147,20 +147,20 @@ func (o *Observation) writers(target *render.Renderer) Claims {
 			continue
 		}
 		for _, t := range m.Taken {
-			until := o.settledAt(t)
+			until := o.acceptsAt(t)
 			switch {
 			case t.Field == addonstatus.References && m.Hindered != nil: // the correct references are not known
 			case t.Field == addonstatus.References && o.expectsReferences(m, target):
 				c.Accepted = append(c.Accepted, Accepted{m.AddOn, t.Kind()})
 			case o.Look.Wall.Before(until):
-				c.Barred, c.SettlesAt = true, until
+				c.Barred, c.AcceptsAt = true, until
 				c.contested = fmt.Errorf("%w: settling until %s: %q wrote %s of ManagedClusterAddOn %s/%s while ClusterManagementAddOn %s was not fenced off",
-					errSettling, until.UTC().Format(time.TimeOnly+" MST"), t.Manager, t.Field, m.Name, m.AddOn.Name, o.Rollout.Name)
+					errFenced, until.UTC().Format(time.TimeOnly+" MST"), t.Manager, t.Field, m.Name, m.AddOn.Name, o.Rollout.Name)
 			case !until.IsZero():
 				c.Accepted = append(c.Accepted, Accepted{m.AddOn, t.Kind()})
 				repaired, writer = append(repaired, m.Name), t.Manager
 			default:
-				c.Barred, c.SettlesAt = true, time.Time{}
+				c.Barred, c.AcceptsAt = true, time.Time{}
 				c.contested = fmt.Errorf("%w: %q wrote %s of ManagedClusterAddOn %s/%s: stop that writer; addonflow reconcile rollout %s -n %s",
 					ErrOwnership, t.Manager, t.Field, m.Name, m.AddOn.Name, m.AddOn.Name, o.Rollout.Namespace)
 				return c
@@ -174,15 +174,15 @@ func (o *Observation) writers(target *render.Renderer) Claims {
 	return c
 }
 
-// settledAt is when a takeover counts as ended: its writer wrote before the ClusterManagementAddOn was fenced off
-// again, and has not written since. If the writer continues, settledAt is zero: the writer is in conflict with
-// AddonFlow.
-func (o *Observation) settledAt(t addonstatus.Takeover) time.Time {
+// acceptsAt is when a takeover is accepted, because it counts as ended: its writer wrote before the
+// ClusterManagementAddOn was fenced off again, and has not written since. If the writer continues, acceptsAt is zero:
+// the writer is in conflict with AddonFlow.
+func (o *Observation) acceptsAt(t addonstatus.Takeover) time.Time {
 	if o.Owner == nil || o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue || listsTemplates(o.Owner) {
 		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339, o.Owner.Annotations[v1alpha1.FencedAtAnnotation])
-	if until := at.Add(fenceSettles); err == nil && !t.At.IsZero() && t.At.Before(until) {
+	if until := at.Add(fencedFor); err == nil && !t.At.IsZero() && t.At.Before(until) {
 		return until
 	}
 	return time.Time{}

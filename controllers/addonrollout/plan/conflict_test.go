@@ -77,11 +77,11 @@ func TestWriterThatWasFencedOffIsRepaired(t *testing.T) {
 		lists       bool
 		wrote, now  time.Duration
 		conflict    bool
-		settles     time.Duration // after the fence; 0: never
+		accepts     time.Duration // after the fence; 0: never
 	}{
 		"Before":       {reason: "written before the fence was up again", annotations: fence, wrote: -time.Second, now: time.Minute},
 		"Late":         {reason: "written from what the writer had read before", annotations: fence, wrote: 5 * time.Second, now: time.Minute},
-		"Settling":     {reason: "the writer may not be at rest yet", annotations: fence, wrote: -time.Second, now: 5 * time.Second, conflict: true, settles: fenceSettles},
+		"Settling":     {reason: "the writer may not be at rest yet", annotations: fence, wrote: -time.Second, now: 5 * time.Second, conflict: true, accepts: fencedFor},
 		"Behind":       {reason: "the writer goes on behind the fence", annotations: fence, wrote: time.Minute, now: time.Hour, conflict: true},
 		"NeverDown":    {reason: "the fence was up when it wrote", annotations: map[string]string{v1alpha1.LifecycleAnnotation: v1alpha1.LifecycleValue}, wrote: -time.Second, now: time.Hour, conflict: true},
 		"Down":         {reason: "the fence is still down", annotations: map[string]string{v1alpha1.FencedAtAnnotation: fenced.Format(time.RFC3339)}, wrote: -time.Second, now: time.Hour, conflict: true},
@@ -111,10 +111,10 @@ func TestWriterThatWasFencedOffIsRepaired(t *testing.T) {
 			if repaired := len(found.Accepted) > 0 && strings.Contains(found.Restored, "c1"); repaired == c.conflict {
 				t.Errorf("%s: accepted %v, restored %q", c.reason, found.Accepted, found.Restored)
 			}
-			if ends := found.SettlesAt; ends.IsZero() != (c.settles == 0) || c.settles != 0 && !ends.Equal(fenced.Add(c.settles)) {
+			if ends := found.AcceptsAt; ends.IsZero() != (c.accepts == 0) || c.accepts != 0 && !ends.Equal(fenced.Add(c.accepts)) {
 				t.Errorf("%s: it ends at %s", c.reason, ends)
 			}
-			if v, _ := verdictOf(cmp.Or(found.contested, ErrOwnership)); c.conflict && (v.Stalled != "") != (c.settles == 0) {
+			if v, _ := verdictOf(cmp.Or(found.contested, ErrOwnership)); c.conflict && (v.Stalled != "") != (c.accepts == 0) {
 				t.Errorf("%s: only a writer that still writes is a failure, got %+v", c.reason, v)
 			}
 		})

@@ -2,8 +2,8 @@
 //
 //	New(Observation) -> Plan
 //
-// An Observation has everything that was read. Choose adds which content the fleet is to run, and Confirm can
-// withdraw that choice. New does not change the Observation. A Plan has everything that follows from it: the state of
+// An Observation has everything that was read. Choose returns which content the fleet is to run, and Confirm can
+// withdraw that choice; the caller adds it to the Observation. A Plan has everything that follows from it: the state of
 // each cluster and the objects to write there, the status to store, and the decisions to log. Package rollout decides
 // which clusters may move. This package makes the input of package rollout: it renders the revisions for each cluster
 // and compares the result with the works.

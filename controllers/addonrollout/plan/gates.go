@@ -133,7 +133,7 @@ func (t *turn) evaluate(g *gate) {
 	if w.Expired(now) || !equality.Semantic.DeepEqual(w.declared, g.Window) {
 		w = window{g.Window, gates.ReadWindow(*g.Window, now)}
 	}
-	t.leaves.windows[key] = w
+	t.forNext.windows[key] = w
 	verdict, changes := w.At(now)
 	g.enter(verdict, now)
 	g.changesAt = changes

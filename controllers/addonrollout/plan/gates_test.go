@@ -71,7 +71,7 @@ func TestMeasurementsMakeVerdicts(t *testing.T) {
 			}
 			o := &Observation{Look: Look{Wall: at(9).Time}, Rollout: &v1alpha1.AddOnRollout{
 				Spec: v1alpha1.AddOnRolloutSpec{Stages: stages, Target: &v1alpha1.Target{Digest: "d"}},
-			}, Target: v1alpha1.Target{Digest: "d"}}
+			}, Choice: Choice{Target: v1alpha1.Target{Digest: "d"}}}
 			turn := &turn{Observation: o, stored: v1alpha1.AddOnRolloutStatus{Attempt: 2}}
 			named := func(g v1alpha1.GateStatus) v1alpha1.GateStatus {
 				g.Name = "slo"
@@ -117,7 +117,7 @@ func TestTheLastCommentThatCountedStaysKnownAfterItsApprovalIsWithdrawn(t *testi
 		{[]v1alpha1.AddOnApproval{by(7), by(5)}, v1alpha1.GatePassed, 7},
 		{nil, v1alpha1.GateWaiting, 7},
 	} {
-		turn := &turn{Observation: &Observation{Rollout: &v1alpha1.AddOnRollout{}, Target: v1alpha1.Target{Digest: "d"}}, stored: stored}
+		turn := &turn{Observation: &Observation{Rollout: &v1alpha1.AddOnRollout{}, Choice: Choice{Target: v1alpha1.Target{Digest: "d"}}}, stored: stored}
 		turn.Rollout.Spec.Stages = []v1alpha1.Stage{{Name: "canary", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{declared}}}}
 		turn.Approvals = Approvals{Read: true, Counted: step.entered}
 		got := turn.judgeGates()[0].status
@@ -186,7 +186,7 @@ func TestWhichClustersAreCompared(t *testing.T) {
 			cluster("held", rollout.Held, "v1", yes, true), cluster("in no stage", rollout.Unstaged, "v1", yes, true),
 		},
 	}
-	o := &Observation{Rollout: &v1alpha1.AddOnRollout{}, Target: v1alpha1.Target{Digest: "v2"}}
+	o := &Observation{Rollout: &v1alpha1.AddOnRollout{}, Choice: Choice{Target: v1alpha1.Target{Digest: "v2"}}}
 	q := d.question(o, &gate{}, 1)
 	if want := []string{"done", "soaking"}; !slices.Equal(q.Moved, want) {
 		t.Errorf("moved are %q", q.Moved)
@@ -226,7 +226,7 @@ func TestCompleteStageHasNoGateThatWasNotAskedFor(t *testing.T) {
 func windowed(now time.Time, hours ...string) *Observation {
 	target := v1alpha1.Target{Digest: "d", Revision: "hello-d"}
 	o := &Observation{
-		Look: Look{Wall: now}, Target: target,
+		Look: Look{Wall: now}, Choice: Choice{Target: target},
 		Rollout: &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &target}},
 		Owner:   &addonv1alpha1.ClusterManagementAddOn{},
 	}

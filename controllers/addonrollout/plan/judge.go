@@ -222,7 +222,7 @@ func (t *turn) contend(j *Judged) {
 	}
 	fingerprint := contentionFingerprint(digest, j.Works, others)
 	if t.Memory.apart[j.Name] == fingerprint {
-		t.leaves.apart[j.Name] = fingerprint
+		t.forNext.apart[j.Name] = fingerprint
 		return
 	}
 	rendered, err := t.target.Renderer.Render(j.RenderInput())
@@ -247,7 +247,7 @@ func (t *turn) contend(j *Judged) {
 		found = true
 	}
 	if !found {
-		t.leaves.apart[j.Name] = fingerprint
+		t.forNext.apart[j.Name] = fingerprint
 	}
 }
 
@@ -456,7 +456,7 @@ func (t *turn) intact(j *Judged, c Content) bool {
 			}
 		}
 	}
-	t.leaves.intact[j.Name] = fingerprint
+	t.forNext.intact[j.Name] = fingerprint
 	return true
 }
 
@@ -487,7 +487,7 @@ func (t *turn) takenOver(j *Judged, c Content) bool {
 			}
 		}
 	}
-	t.leaves.alike[j.Name] = fingerprint
+	t.forNext.alike[j.Name] = fingerprint
 	return true
 }
 

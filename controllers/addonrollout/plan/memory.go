@@ -88,9 +88,9 @@ func (t *turn) date(clusters []rollout.Cluster) {
 			bad[c.Name] = "not applied"
 		}
 	}
-	t.leaves.bad, t.leaves.refusals = t.leaves.bad.look(bad, now), t.leaves.refusals.look(refusals, now)
+	t.forNext.bad, t.forNext.refusals = t.forNext.bad.look(bad, now), t.forNext.refusals.look(refusals, now)
 	for i := range clusters {
 		c := &clusters[i]
-		c.Health.BadSince, c.UnwrittenSince = t.leaves.bad[c.Name].since, t.leaves.refusals[c.Name].since
+		c.Health.BadSince, c.UnwrittenSince = t.forNext.bad[c.Name].since, t.forNext.refusals[c.Name].since
 	}
 }

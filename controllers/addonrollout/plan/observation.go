@@ -22,8 +22,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Observation has everything that one turn read, and the content that the fleet is to run, which Choose and Confirm
-// decide. New does not change it.
+// Observation has everything that one turn read, and the choice that follows from it. Choose, Confirm and New do not
+// change it.
 type Observation struct {
 	// Look is when the turn began.
 	Look Look
@@ -37,19 +37,11 @@ type Observation struct {
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner *addonv1alpha1.ClusterManagementAddOn
 	StoredRevisions
-	// everSucceeded are all revisions that succeeded, even those that may not be rolled out. marked are those with
-	// the annotation of the success.
-	everSucceeded, marked Succeeded
+	Choice
 	// Orders about the rollout, the oldest first. Unproven says, by the name of an order without an answer, why its
 	// author is not known.
 	Orders   []v1alpha1.AddOnOrder
 	Unproven map[string]string
-	// Target is the content that the fleet is to run. Override says why it is not the content of Git; nil: it is.
-	// Choose sets both.
-	Target   v1alpha1.Target
-	Override *v1alpha1.Override
-	// Barrier says why the clusters cannot leave quarantined or blocked content; "": they can.
-	Barrier string
 	// Prober judges health; Policy is the text from which it was made. InvalidHealth says why the declared policy is
 	// invalid.
 	Prober        render.Prober
@@ -88,15 +80,28 @@ type Observation struct {
 
 // StoredRevisions are the AddOnRevisions of an add-on on the hub.
 type StoredRevisions struct {
-	// Succeeded are the revisions that succeeded here. Choose adds the successes that only the status has, and removes
-	// the revisions that are quarantined or blocked.
-	Succeeded Succeeded
-	// Quarantined are the quarantines by the name of the revision. Choose adds those that only the status has.
-	Quarantined map[string]v1alpha1.RememberedQuarantine
+	// MarkedSucceeded and MarkedQuarantined are the successes and the quarantines that the revisions have as
+	// annotations, the quarantines by the name of the revision.
+	MarkedSucceeded   Succeeded
+	MarkedQuarantined map[string]v1alpha1.RememberedQuarantine
 	// Stored are all revisions, each once for every commit that introduced it, the newest commit first.
 	Stored []v1alpha1.Target
 	// StoredAs are the uids of the revisions, by name.
 	StoredAs map[string]types.UID
+}
+
+// Choice is the content that the fleet is to run, and the facts about revisions from which that follows.
+type Choice struct {
+	// Target is the content that the fleet is to run. Override says why it is not the content of Git; nil: it is.
+	Target   v1alpha1.Target
+	Override *v1alpha1.Override
+	// Barrier says why the clusters cannot leave quarantined or blocked content; "": they can.
+	Barrier string
+	// everSucceeded are all revisions that succeeded here, with the successes that only the status has. Succeeded are
+	// those of them that are neither quarantined nor blocked.
+	everSucceeded, Succeeded Succeeded
+	// Quarantined are the quarantines by the name of the revision, with those that only the status has.
+	Quarantined map[string]v1alpha1.RememberedQuarantine
 }
 
 // Settings are the flags of the operator and the bounds of the tenant, as far as a plan depends on them.

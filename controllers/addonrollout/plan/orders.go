@@ -314,9 +314,9 @@ func (o *Observation) judgeContent(all []*v1alpha1.AddOnOrder, next v1alpha1.Add
 			before, newest[order.Spec.Digest] = after, order.Name
 		}
 		if o.confirms(order) {
-			left := o.known(o.Override.Leaves().Digest)
-			q, _ := o.quarantine(left.Digest)
-			before, newest[left.Digest] = before.with(QuarantineChange{Revision: left.Revision, Quarantine: &q.Quarantine}), order.Name
+			from := o.known(o.Override.Leaves().Digest)
+			q, _ := o.quarantine(from.Digest)
+			before, newest[from.Digest] = before.with(QuarantineChange{Revision: from.Revision, Quarantine: &q.Quarantine}), order.Name
 		}
 	}
 	for _, order := range all {
@@ -335,9 +335,9 @@ func (o *Observation) confirms(order *v1alpha1.AddOnOrder) bool {
 	if order.Spec.Verb != v1alpha1.OrderRollback || !o.Override.Returns() || o.Unproven[order.Name] != "" {
 		return false
 	}
-	left := o.Override.Leaves().Digest
-	_, quarantined := o.quarantine(left)
-	return quarantined && (order.Spec.Digest == left || order.Spec.Digest == o.Target.Digest)
+	from := o.Override.Leaves().Digest
+	_, quarantined := o.quarantine(from)
+	return quarantined && (order.Spec.Digest == from || order.Spec.Digest == o.Target.Digest)
 }
 
 // with is the observation after the quarantine of a revision changed.

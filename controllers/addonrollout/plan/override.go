@@ -23,11 +23,16 @@ import (
 // Finish, it is the content whose rollout has not ended. Only Confirm can withdraw the choice. The choice follows
 // from the spec, the revisions on the hub, and the status, which keeps facts about deleted revisions. The caller
 // lists the revisions before, and reads their bodies afterwards.
-func (o *Observation) Choose() {
+func (o *Observation) Choose() Choice {
+	chosen := *o
+	chosen.choose()
+	return chosen.Choice
+}
+
+// choose makes the choice of Choose in the observation itself.
+func (o *Observation) choose() {
 	declared := *o.Rollout.Spec.Target
-	o.Target, o.Override = declared, nil
-	o.remember()
-	o.marked, o.everSucceeded = o.Succeeded, o.successes()
+	o.Choice = Choice{Target: declared, Quarantined: o.quarantines(), everSucceeded: o.successes()}
 	o.permit()
 	if o.Rollout.Spec.Removal != nil {
 		return
@@ -154,23 +159,26 @@ func (o *Observation) Mistaken() string {
 	return strings.Join(entries, "; ") + "; known: " + brief.Names(known)
 }
 
-// remember adds the quarantines of revisions that were deleted, even if they were created again. If a revision was
-// not deleted, a missing quarantine means that it was lifted, and that the status is old.
-func (o *Observation) remember() {
+// quarantines are the quarantines of the stored revisions, and of revisions that were deleted, even if they were
+// created again. If a revision was not deleted, a missing quarantine means that it was lifted, and that the status is
+// old.
+func (o *Observation) quarantines() map[string]v1alpha1.RememberedQuarantine {
+	all := maps.Clone(o.MarkedQuarantined)
 	for i := range o.Rollout.Status.History {
 		h := &o.Rollout.Status.History[i]
 		if q, name := h.Quarantine, h.Target.Revision; q != nil && o.StoredAs[name] != q.RevisionUID {
-			if _, annotated := o.Quarantined[name]; !annotated {
-				o.Quarantined[name] = *q
+			if _, known := all[name]; !known {
+				all[name] = *q
 			}
 		}
 	}
+	return all
 }
 
 // successes are the successes of the stored revisions, from their annotations and from the status. The write of an
 // annotation may be lost, or a user may delete it.
 func (o *Observation) successes() Succeeded {
-	s, all := &o.Rollout.Status, slices.Clone(o.Succeeded)
+	s, all := &o.Rollout.Status, slices.Clone(o.MarkedSucceeded)
 	add := func(t v1alpha1.Target, at metav1.Time) {
 		found := Success{Name: t.Revision, Digest: t.Digest, At: at.UTC().Format(time.RFC3339)}
 		if _, stored := o.StoredAs[t.Revision]; stored && all.at(t.Digest) < found.At {
@@ -193,7 +201,7 @@ func (o *Observation) successes() Succeeded {
 
 // unmarked are the successes without an annotation. succeeded: the rollout of the target ends Succeeded in this turn.
 func (o *Observation) unmarked(succeeded bool) Succeeded {
-	lost := slices.DeleteFunc(slices.Clone(o.everSucceeded), func(s Success) bool { return o.marked.at(s.Digest) == s.At })
+	lost := slices.DeleteFunc(slices.Clone(o.everSucceeded), func(s Success) bool { return o.MarkedSucceeded.at(s.Digest) == s.At })
 	if succeeded {
 		lost = slices.DeleteFunc(lost, func(s Success) bool { return s.Digest == o.Target.Digest })
 		lost = append(lost, Success{Name: o.Target.Revision, Digest: o.Target.Digest, At: o.InOrder(o.Look.Wall).Format(time.RFC3339)})
@@ -374,17 +382,19 @@ func (o *Observation) mayChangeDefinitions() bool {
 }
 
 // Confirm checks a rollback before its first turn, after all reads about the clusters. If a CustomResourceDefinition
-// prevents the rollback, the clusters keep their content, and Confirm returns true.
-func (o *Observation) Confirm() bool {
+// prevents the rollback, it returns the choice that the clusters keep their content, and true.
+func (o *Observation) Confirm() (Choice, bool) {
 	known := o.Rollout.Status.Target
 	if !o.Override.Returns() || o.Barrier != "" || known != nil && known.Digest == o.Target.Digest {
-		return false
+		return o.Choice, false
 	}
 	why := o.definitionsLost(o.Override.Leaves().Digest, o.Target.Digest, o.mayChangeDefinitions())
-	if why != "" {
-		o.keep(why)
+	if why == "" {
+		return o.Choice, false
 	}
-	return why != ""
+	kept := *o
+	kept.keep(why)
+	return kept.Choice, true
 }
 
 // preventing says why the clusters cannot be moved back from one content to another; "": they can.
@@ -677,33 +687,33 @@ func (c *Cluster) unwritable() bool {
 // other content that never succeeded leave that content, too.
 func (o *Observation) failureText(message string, d Decided) string {
 	to := o.Succeeded.newest().Digest
-	left, what := 0, ""
+	moving, what := 0, ""
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		runs := c.Running()
 		if c.Planned.State != rollout.Waiting || slices.Contains([]string{"", rollout.Mixed, rollout.Foreign, to, o.Target.Digest}, runs) {
 			continue
 		}
-		if title := titleOf(o.known(runs)); left == 0 || what == title {
+		if title := titleOf(o.known(runs)); moving == 0 || what == title {
 			what = title
 		} else {
 			what = "other content"
 		}
-		left++
+		moving++
 	}
-	if left == 0 {
+	if moving == 0 {
 		return message
 	}
 	waiting := int(d.Planned.Counts.Waiting)
 	message = problemText(message, d.Planned.Counts)
-	if rest := waiting - left; rest > 0 {
+	if rest := waiting - moving; rest > 0 {
 		message += fmt.Sprintf(", %d untouched", rest)
 	}
 	verb := "leave"
-	if left == 1 {
+	if moving == 1 {
 		verb = "leaves"
 	}
-	return fmt.Sprintf("%s, %s %s %s", message, brief.Count(left, "cluster"), verb, what)
+	return fmt.Sprintf("%s, %s %s %s", message, brief.Count(moving, "cluster"), verb, what)
 }
 
 // Postponed says which rollout the declared content waits for; "": it does not wait.

@@ -311,17 +311,17 @@ type turn struct {
 	// preceded: there was content before the target. It succeeded here, or a cluster runs it, even if OCM deployed
 	// it.
 	preceded bool
-	// leaves is the memory for the next turn.
-	leaves   Memory
+	// forNext is the memory for the next turn.
+	forNext  Memory
 	yielding map[types.NamespacedName]bool
 	// measured are the results of measurements that count.
 	measured []gates.Measured
 }
 
 func (o *Observation) ask(b begun, h ordered, contested error) (Decided, error) {
-	t := &turn{Observation: o, stored: h.status, records: map[string]*rollout.Record{}, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
-	t.leaves.alike, t.leaves.apart, t.leaves.intact = map[string]Fingerprint{}, map[string]Fingerprint{}, map[string]Fingerprint{}
-	t.leaves.windows = map[windowKey]window{}
+	t := &turn{Observation: o, stored: h.status, records: map[string]*rollout.Record{}, forNext: b.memory, yielding: map[types.NamespacedName]bool{}}
+	t.forNext.alike, t.forNext.apart, t.forNext.intact = map[string]Fingerprint{}, map[string]Fingerprint{}, map[string]Fingerprint{}
+	t.forNext.windows = map[windowKey]window{}
 	records, _ := rollout.Records(h.status.Ledger) // the planner refuses a ledger with an error
 	for i := range records {
 		t.records[records[i].Cluster] = &records[i]
@@ -353,7 +353,7 @@ func (o *Observation) ask(b begun, h ordered, contested error) (Decided, error) 
 		planned.Message = in.Aborted + "; " + planned.Message
 	}
 	return Decided{
-		Input: &in, Planned: planned, Refused: refused, Clusters: assigned(planned, judged), gates: all, memory: t.leaves,
+		Input: &in, Planned: planned, Refused: refused, Clusters: assigned(planned, judged), gates: all, memory: t.forNext,
 		Yielding: slices.SortedFunc(maps.Keys(t.yielding), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }),
 	}, nil
 }

@@ -47,7 +47,7 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 		next.Reverting = next.Reverting || next.Override.Returns() // even if the status is older than the content that the clusters leave
 		next.Target = &target
 		if stored.Override.Returns() != next.Override.Returns() && endedOrMoved { // a rollback and a revert are two rollouts
-			next.History = o.withLeft(supersede(next, target, now))
+			next.History = o.withRolledBack(supersede(next, target, now))
 		}
 		if next.Stable != nil && next.Stable.Digest == target.Digest {
 			next.Stable = &target
@@ -59,7 +59,11 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	}
 	next.History = supersede(next, target, now)
 	next.Reverting, next.Returned, next.Aborted = s.Has(target.Revision), false, nil
-	next.Ledger.Records = rollout.NewAttempt(next.Ledger.Records, target.Digest, next.Reverting)
+	records := rollout.NewAttempt
+	if next.Reverting {
+		records = rollout.NewRevert
+	}
+	next.Ledger.Records = records(next.Ledger.Records, target.Digest)
 	next.Target, next.TargetSince = &target, &now
 	next.Attempt = nextAttempt(next.History, o)
 	next.Stages = unjudged(next.Stages)
@@ -144,19 +148,19 @@ func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Tim
 	return bounded(h)
 }
 
-// withLeft adds the rollout of the content that the fleet leaves, if the history lacks it because the status is old,
-// for example from a backup. This is so if the content was quarantined after the newest rollout in the history.
-func (o *Observation) withLeft(h []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+// withRolledBack adds the rollout of the content that the fleet leaves, if the history lacks it because the status is
+// old, for example from a backup. This is so if the content was quarantined after the newest rollout in the history.
+func (o *Observation) withRolledBack(h []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	if !o.Override.Returns() || len(h) < 2 {
 		return h
 	}
-	left, last := o.Override.Leaves(), &h[1]
-	q, quarantined := o.quarantine(left.Digest)
-	if !quarantined || last.Target.Digest == left.Digest || !q.Time.After(last.Finished.Time) {
+	from, last := o.Override.Leaves(), &h[1]
+	q, quarantined := o.quarantine(from.Digest)
+	if !quarantined || last.Target.Digest == from.Digest || !q.Time.After(last.Finished.Time) {
 		return h
 	}
-	lost := v1alpha1.HistoryEntry{Target: left, Phase: v1alpha1.PhaseFailed, Reason: q.Reason, Started: q.Time, Finished: &q.Time}
-	if o.everSucceeded.Has(left.Revision) {
+	lost := v1alpha1.HistoryEntry{Target: from, Phase: v1alpha1.PhaseFailed, Reason: q.Reason, Started: q.Time, Finished: &q.Time}
+	if o.everSucceeded.Has(from.Revision) {
 		lost.Phase = v1alpha1.PhaseSucceeded
 	}
 	return bounded(slices.Insert(h, 1, lost))

@@ -21,7 +21,7 @@ func targetOf(revision, commit string) v1alpha1.Target {
 
 // at observes a rollout of a target.
 func at(target v1alpha1.Target, succeeded ...Success) *Observation {
-	return &Observation{Rollout: &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &target}}, Target: target, StoredRevisions: StoredRevisions{Succeeded: succeeded}}
+	return &Observation{Rollout: &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &target}}, Choice: Choice{Target: target, Succeeded: succeeded}}
 }
 
 func TestStatus_MovesToANewTarget(t *testing.T) {

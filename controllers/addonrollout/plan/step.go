@@ -99,22 +99,22 @@ func (s *Steps) toContent(c *Cluster, digest string) (step Step, rank int) {
 	entry := slices.IndexFunc(history, func(h v1alpha1.HistoryEntry) bool { return h.Target.Digest == digest })
 	failed := entry >= 0 && slices.ContainsFunc(history[entry].Failing, func(f v1alpha1.ClusterReason) bool { return f.Cluster == c.Name })
 	step = s.ToTarget(c)
-	left := step.From != nil && step.From.Digest == digest
+	already := step.From != nil && step.From.Digest == digest
 	switch c.Planned.State {
 	case rollout.Ignored, rollout.Removing, rollout.Gone, rollout.Left, rollout.LeftFailed, rollout.Unstaged:
 		return Step{}, 0
 	default:
 	}
 	if digest != o.Target.Digest {
-		if entry < 0 || !failed && !left && c.Running() != digest {
+		if entry < 0 || !failed && !already && c.Running() != digest {
 			return Step{}, 0
 		}
-		step.From, left = s.before(c, digest, entry), false
+		step.From, already = s.before(c, digest, entry), false
 	}
 	switch {
 	case failed:
 		return step, 3
-	case left: // it already has the content
+	case already:
 		return step, 1
 	}
 	return step, 2

@@ -49,7 +49,7 @@ func verdictOf(err error) (Verdict, bool) {
 		return Verdict{Stalled: v1alpha1.InvalidHealthReason, Message: err.Error()}, true
 	case errors.Is(err, rollout.ErrCorruptLedger):
 		return Verdict{Stalled: v1alpha1.InvalidLedgerReason, Message: err.Error()}, true
-	case errors.Is(err, errSettling):
+	case errors.Is(err, errFenced):
 		return Verdict{Waiting: v1alpha1.OwnershipConflictReason, Message: err.Error()}, true
 	case errors.Is(err, ErrOwnership):
 		return Verdict{Stalled: v1alpha1.OwnershipConflictReason, Message: err.Error()}, true

@@ -1,4 +1,4 @@
-// Package gates measures the gates of rollouts in the background.
+// Package gatechecks checks the gates of rollouts in the background.
 //
 // A reconcile never waits for a Prometheus or a web service. It uses the Desk in this order:
 //
@@ -14,4 +14,4 @@
 //
 // The rules of a measurement are in package gates; this package adds Kubernetes: the Secret of
 // a gate, read uncached and by name, and the work queue.
-package gates
+package gatechecks
