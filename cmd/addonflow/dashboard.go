@@ -129,8 +129,8 @@ func uncached() []client.Object {
 	return []client.Object{&v1alpha1.AddOnRevision{}, &corev1.Namespace{}, crd}
 }
 
-// setupPages serves the pages from the operator's cache, on every replica. Renderings of the turns of rollouts are
-// used again.
+// setupPages serves the pages from the operator's cache, on every replica. To show what a rollout
+// changes, the pages use the renderings that its reconciles in this process have made.
 func (o *controllerOptions) setupPages(mgr ctrl.Manager, rollouts *addonrollout.Reconciler) error {
 	base, err := o.pages.base()
 	if err != nil || o.pages.listener.Address == "" {

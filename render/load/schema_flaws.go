@@ -27,8 +27,8 @@ var noAlternative = regexp.MustCompile(`^"([^"]+)" must validate at least one sc
 var spokenPath = regexp.MustCompile(`^\S+ in body `)
 
 // schemaFlaws returns the flaws for which the API server would refuse a completed object: its types, bounds and
-// patterns, duplicates in lists with keys, the metadata of embedded resources, and its rules. Each flaw has the
-// reason of the object's kind and field. It may drop metadata fields of embedded resources that the API server drops.
+// patterns, duplicates in lists with keys, the metadata of embedded resources, and its rules. The Reason
+// of a flaw depends on the role of the object and on the field. It may drop metadata fields of embedded resources that the API server drops.
 func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw.Flaw {
 	var errs field.ErrorList
 	errs = append(errs, validation.ValidateCustomResource(nil, object, k.validator)...)
