@@ -349,21 +349,24 @@ func awaits() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			now := waiting(e.ObjectNew)
-			return len(now) > 0 && !slices.EqualFunc(waiting(e.ObjectOld), now, func(x, y awaitedGate) bool { return x.subject == y.subject })
+			return len(now) > 0 && !slices.EqualFunc(waiting(e.ObjectOld), now, func(x, y awaitedGate) bool { return x.subject == y.subject && x.passed == y.passed })
 		},
 	}
 }
 
-// awaitedGate is a gate that waits for comments.
+// awaitedGate is a gate that waits for comments, or that passed and admitted no cluster yet.
 type awaitedGate struct {
 	spec    v1alpha1.ApprovalGate
 	subject gates.Subject
-	since   time.Time
+	// since is when the gate entered its state. passed: only a rejection can change its verdict.
+	since  time.Time
+	passed bool
 	// used is the newest comment that was entered, even if its AddOnApproval was deleted.
 	used int64
 }
 
-// awaited are the gates of a rollout that wait for comments, according to its status.
+// awaited are the gates of a rollout whose verdict a comment can change, according to its status. EvaluatedAt is set when
+// the approval was used.
 func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 	target := r.Status.Target
 	if target == nil || r.Status.ObservedGeneration != r.Generation || r.Status.Override.Returns() || !r.DeletionTimestamp.IsZero() {
@@ -377,13 +380,15 @@ func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 		}
 		for _, g := range declared.Gates.Before {
 			i := slices.IndexFunc(r.Status.Stages[at].Gates, func(s v1alpha1.GateStatus) bool {
-				return s.Name == g.Name && s.When == v1alpha1.GateBefore && s.Type == v1alpha1.GateApproval && s.State == v1alpha1.GateWaiting && s.Since != nil
+				open := s.State == v1alpha1.GateWaiting || s.State == v1alpha1.GatePassed && s.EvaluatedAt == nil
+				return s.Name == g.Name && s.When == v1alpha1.GateBefore && s.Type == v1alpha1.GateApproval && open && s.Since != nil
 			})
 			if g.Approval == nil || g.Approval.Forge == nil || i < 0 {
 				continue
 			}
+			verdict := r.Status.Stages[at].Gates[i]
 			found = append(found, awaitedGate{
-				spec: *g.Approval, since: r.Status.Stages[at].Gates[i].Since.Time, used: r.Status.Stages[at].Gates[i].LastComment,
+				spec: *g.Approval, since: verdict.Since.Time, passed: verdict.State == v1alpha1.GatePassed, used: verdict.LastComment,
 				subject: gates.Subject{
 					Namespace: r.Namespace, RolloutUID: r.UID, Stage: declared.Name, Gate: g.Name, Digest: target.Digest, Attempt: r.Status.Attempt,
 				},
@@ -575,6 +580,8 @@ func (g awaitedGate) decisions(
 		said, ok := gates.ParseComment(c.Body)
 		switch {
 		case !ok || c.Edited || !said.Is(rollout.Name, g.subject) || !gates.IsForgeApprover(*g.spec.Forge, c.By.Login):
+			continue
+		case g.passed && said.Decision == v1alpha1.Approve:
 			continue
 		case c.ID <= g.used: // the comment was used, or its decision was withdrawn
 			continue

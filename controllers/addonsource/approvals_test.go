@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
@@ -325,6 +326,55 @@ func TestApprover_ARejectionThatCannotBeJudgedIsReported(t *testing.T) {
 	}
 }
 
+// TestApprover_ARejectionCountsUntilTheApprovalIsUsed: gate qa is approved on the hub, and the stage waits for a window.
+// EvaluatedAt is set when the stage begins.
+func TestApprover_ARejectionCountsUntilTheApprovalIsUsed(t *testing.T) {
+	const at = "2026-01-01T00:01:00Z"
+	for name, c := range map[string]struct {
+		state   v1alpha1.GateState
+		used    *metav1.Time
+		comment map[string]any
+		want    []string
+	}{
+		"rejected before the stage begins": {v1alpha1.GatePassed, nil, rejectionOf(1, "carol", at), []string{"carol"}},
+		"approved again":                   {v1alpha1.GatePassed, nil, commentOf(1, "carol", at), nil},
+		"rejected by a stranger":           {v1alpha1.GatePassed, nil, rejectionOf(1, "mallory", at), nil},
+		"rejected after the stage began":   {v1alpha1.GatePassed, &metav1.Time{Time: time.Unix(2000, 0)}, rejectionOf(1, "carol", at), nil},
+		"rejected already":                 {v1alpha1.GateFailed, nil, rejectionOf(1, "carol", at), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApprovalScene(t)
+			verdict := &a.rollout.Status.Stages[0].Gates[0]
+			verdict.State, verdict.EvaluatedAt = c.state, c.used
+			if err := a.hub.Update(t.Context(), a.rollout); err != nil {
+				t.Fatal(err)
+			}
+			a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{c.comment}
+			open := c.state == v1alpha1.GatePassed && c.used == nil
+			if begins := awaits().Create(event.CreateEvent{Object: a.rollout}); begins != open {
+				t.Errorf("comments are read: %v", begins)
+			}
+			if !open {
+				if a.decided(); a.calls > 0 {
+					t.Errorf("%d calls", a.calls)
+				}
+			} else if got := a.look(); !slices.Equal(got, c.want) {
+				t.Errorf("entered %q", got)
+			}
+		})
+	}
+}
+
+// TestApprover_AnApprovalThatIsWithdrawnIsAwaitedAgainAtOnce: the gate is about the same content and attempt.
+func TestApprover_AnApprovalThatIsWithdrawnIsAwaitedAgainAtOnce(t *testing.T) {
+	a := newApprovalScene(t)
+	passed := a.rollout.DeepCopy()
+	passed.Status.Stages[0].Gates[0].State = v1alpha1.GatePassed
+	if !awaits().Update(event.UpdateEvent{ObjectOld: passed, ObjectNew: a.rollout}) {
+		t.Error("the comments are not read")
+	}
+}
+
 // TestApprover_ContinuesSoonWhileRejectionsAreNotJudged: each visit reads the permissions of six accounts.
 func TestApprover_ContinuesSoonWhileRejectionsAreNotJudged(t *testing.T) {
 	a := newApprovalScene(t)
@@ -461,7 +511,17 @@ func newApprovalScene(t *testing.T) *approvalScene {
 }
 
 // look reads the comments and returns the accounts whose decisions are entered.
-func (a *approvalScene) look() (by []string) {
+func (a *approvalScene) look() []string {
+	a.t.Helper()
+	by := a.decided()
+	if a.after == 0 {
+		a.t.Error("no later comment is read, although the gate waits")
+	}
+	return by
+}
+
+// decided is look for a gate that may wait for no comment.
+func (a *approvalScene) decided() (by []string) {
 	a.t.Helper()
 	if a.approver == nil {
 		a.approver = NewApprover(a.planner.Reconciler)
@@ -471,9 +531,7 @@ func (a *approvalScene) look() (by []string) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if a.after = result.RequeueAfter; a.after == 0 {
-		a.t.Error("no later comment is read, although the gate waits")
-	}
+	a.after = result.RequeueAfter
 	var list v1alpha1.AddOnApprovalList
 	if err := a.hub.List(a.t.Context(), &list); err != nil {
 		a.t.Fatal(err)
