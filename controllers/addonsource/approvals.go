@@ -72,29 +72,18 @@ const (
 type Approver struct {
 	*Reconciler
 
-	mu    sync.Mutex
-	looks map[types.NamespacedName]*look
+	mu      sync.Mutex
+	origins map[types.NamespacedName]*origin
 }
 
 // NewApprover returns an approver that connects to forges as the reconciler does.
 func NewApprover(r *Reconciler) *Approver {
-	return &Approver{Reconciler: r, looks: map[types.NamespacedName]*look{}}
-}
-
-// look keeps the forge's answers about the comments of a rollout between two visits. Without it, the operator
-// requests them again.
-type look struct {
-	// turn counts how often an account was found without the permission for a gate. refused has the newest such
-	// turn by gate and account. Accounts that were never refused are tried first.
-	turn    int
-	refused map[string]int
-	// origin lists the pull requests and commits that introduced the content.
-	origin origin
+	return &Approver{Reconciler: r, origins: map[types.NamespacedName]*origin{}}
 }
 
 // origin has the commits that were merged or pushed after the stable content of a rollout, up to its target. The
 // target names the newest commit at the time of the read. That commit may be later than the one that introduced the
-// content.
+// content. An origin is kept between two visits. Without it, the operator requests the forge's answers again.
 type origin struct {
 	// of is the target, and line has its commit and the earlier ones. host is the forge that has the accounts.
 	of   v1alpha1.Target
@@ -108,6 +97,16 @@ type origin struct {
 	announced string
 	// uncounted are the events about comments that do not count.
 	uncounted []string
+	// turn counts the requests for a permission that let no account decide. turns has the newest one by gate and account.
+	turn  int
+	turns map[string]turn
+}
+
+// turn is the newest request for the permission of an account.
+type turn struct {
+	at int
+	// refused: the forge answered, now or earlier, that the account does not have the permission.
+	refused bool
 }
 
 // lineCommit is a commit and its pull request.
@@ -310,21 +309,21 @@ func (b *origin) readAgain(ctx context.Context, from commitstatus.Comments, deci
 	return again, nil
 }
 
-// lookOf returns the look that the last visit of a rollout left. Only one worker reconciles a key at a time.
-func (a *Approver) lookOf(key types.NamespacedName) *look {
+// originOf returns the origin that the last visit of a rollout left. Only one worker reconciles a key at a time.
+func (a *Approver) originOf(key types.NamespacedName) *origin {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.looks[key] == nil {
-		a.looks[key] = &look{refused: map[string]int{}}
+	if a.origins[key] == nil {
+		a.origins[key] = &origin{}
 	}
-	return a.looks[key]
+	return a.origins[key]
 }
 
-// forget drops the look of a rollout that waits for no comment.
+// forget drops the origin of a rollout that waits for no comment.
 func (a *Approver) forget(key types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.looks, key)
+	delete(a.origins, key)
 }
 
 // SetupWithManager registers the controller.
@@ -350,21 +349,24 @@ func awaits() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			now := waiting(e.ObjectNew)
-			return len(now) > 0 && !slices.EqualFunc(waiting(e.ObjectOld), now, func(x, y awaitedGate) bool { return x.subject == y.subject })
+			return len(now) > 0 && !slices.EqualFunc(waiting(e.ObjectOld), now, func(x, y awaitedGate) bool { return x.subject == y.subject && x.passed == y.passed })
 		},
 	}
 }
 
-// awaitedGate is a gate that waits for comments.
+// awaitedGate is a gate that waits for comments, or that passed and admitted no cluster yet.
 type awaitedGate struct {
 	spec    v1alpha1.ApprovalGate
 	subject gates.Subject
-	since   time.Time
+	// since is when the gate entered its state. passed: only a rejection can change its verdict.
+	since  time.Time
+	passed bool
 	// used is the newest comment that was entered, even if its AddOnApproval was deleted.
 	used int64
 }
 
-// awaited are the gates of a rollout that wait for comments, according to its status.
+// awaited are the gates of a rollout whose verdict a comment can change, according to its status. EvaluatedAt is set when
+// the approval was used.
 func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 	target := r.Status.Target
 	if target == nil || r.Status.ObservedGeneration != r.Generation || r.Status.Override.Returns() || !r.DeletionTimestamp.IsZero() {
@@ -378,13 +380,15 @@ func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 		}
 		for _, g := range declared.Gates.Before {
 			i := slices.IndexFunc(r.Status.Stages[at].Gates, func(s v1alpha1.GateStatus) bool {
-				return s.Name == g.Name && s.When == v1alpha1.GateBefore && s.Type == v1alpha1.GateApproval && s.State == v1alpha1.GateWaiting && s.Since != nil
+				open := s.State == v1alpha1.GateWaiting || s.State == v1alpha1.GatePassed && s.EvaluatedAt == nil
+				return s.Name == g.Name && s.When == v1alpha1.GateBefore && s.Type == v1alpha1.GateApproval && open && s.Since != nil
 			})
 			if g.Approval == nil || g.Approval.Forge == nil || i < 0 {
 				continue
 			}
+			verdict := r.Status.Stages[at].Gates[i]
 			found = append(found, awaitedGate{
-				spec: *g.Approval, since: r.Status.Stages[at].Gates[i].Since.Time, used: r.Status.Stages[at].Gates[i].LastComment,
+				spec: *g.Approval, since: verdict.Since.Time, passed: verdict.State == v1alpha1.GatePassed, used: verdict.LastComment,
 				subject: gates.Subject{
 					Namespace: r.Namespace, RolloutUID: r.UID, Stage: declared.Name, Gate: g.Name, Digest: target.Digest, Attempt: r.Status.Attempt,
 				},
@@ -441,7 +445,8 @@ func (a *Approver) pause(waiting []awaitedGate) time.Duration {
 	return min(max(a.Clock().Sub(newest.since)/20, commentsAgain), commentsRarely)
 }
 
-// enter creates the AddOnApprovals for the comments on the pull request of the target. all: everything was read once.
+// enter creates the AddOnApprovals for the comments on the pull request of the target. all: everything was read once,
+// and every rejection was judged.
 // The error is fit for an event; permission is the permission that the token needs.
 func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, waiting []awaitedGate) (all bool, permission string, err error) {
 	hub := ctx // the AddOnApprovals are created even if the forge is slow
@@ -458,22 +463,22 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if err != nil {
 		return false, "", err
 	}
-	last := a.lookOf(client.ObjectKeyFromObject(rollout))
-	known, err := last.origin.read(ctx, from, &rollout.Status, branch, a.Clock())
+	last := a.originOf(client.ObjectKeyFromObject(rollout))
+	known, err := last.read(ctx, from, &rollout.Status, branch, a.Clock())
 	if err != nil || !known {
 		return false, from.Permission(), err
 	}
-	if kind, reason, text := last.origin.announcement(branch); text != last.origin.announced {
+	if kind, reason, text := last.announcement(branch); text != last.announced {
 		a.Events.Event(rollout, kind, reason, text)
-		last.origin.announced = text
+		last.announced = text
 	}
 	var unread error // authors that cannot be read hold only gates with notAuthor
 	if slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
-		if known, unread = last.origin.readAuthors(ctx, from); !known && unread == nil {
+		if known, unread = last.readAuthors(ctx, from); !known && unread == nil {
 			return false, from.Permission(), nil
 		}
 	}
-	all, err = last.origin.readComments(ctx, from)
+	all, err = last.readComments(ctx, from)
 	if unread = cmp.Or(unread, err); !all {
 		return false, from.Permission(), unread
 	}
@@ -486,9 +491,9 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	for _, gate := range waiting {
 		var decided []v1alpha1.AddOnApproval
 		for again := true; again; {
-			decided, err = gate.decisions(ctx, rollout, asked, &last.origin, last.origin.comments(), gate.subject.Of(list.Items))
+			decided, err = gate.decisions(ctx, rollout, asked, last.comments(), gate.subject.Of(list.Items))
 			unread = cmp.Or(unread, err)
-			if again, err = last.origin.readAgain(ctx, from, decided); err != nil {
+			if again, err = last.readAgain(ctx, from, decided); err != nil {
 				return false, from.Permission(), err
 			}
 		}
@@ -506,19 +511,30 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 			}
 		}
 	}
-	return true, from.Permission(), unread
+	return !asked.unjudged, from.Permission(), unread
 }
 
 // levels reads the permissions of accounts, once for all gates of a visit.
 type levels struct {
 	from  commitstatus.Comments
-	known map[commitstatus.Account]commitstatus.Level
-	*look
+	known map[commitstatus.Account]level
+	*origin
 	event func(text string)
+	// unjudged: the forge did not answer yet about an account that rejects.
+	unjudged bool
 }
 
-func newLevels(from commitstatus.Comments, l *look, event func(text string)) *levels {
-	return &levels{from: from, known: map[commitstatus.Account]commitstatus.Level{}, look: l, event: event}
+// level is the forge's answer about an account.
+type level struct {
+	commitstatus.Level
+	err error
+}
+
+func newLevels(from commitstatus.Comments, o *origin, event func(text string)) *levels {
+	if o.turns == nil {
+		o.turns = map[string]turn{}
+	}
+	return &levels{from: from, known: map[commitstatus.Account]level{}, origin: o, event: event}
 }
 
 // mostUncounted is how many comments about one content get an event, because every account may write comments.
@@ -526,7 +542,7 @@ const mostUncounted = 5
 
 // ignore says once why a comment does not count.
 func (l *levels) ignore(text string) {
-	said := &l.origin.uncounted
+	said := &l.uncounted
 	if len(*said) < mostUncounted && !slices.Contains(*said, text) {
 		*said = append(*said, text)
 		l.event(text)
@@ -550,12 +566,13 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 	(*v)[i].decisions = append((*v)[i].decisions, d)
 }
 
-// decisions are the AddOnApprovals to create for a gate. If there is a rejection, it is the rejection. Otherwise it
-// is all approvals, if they are enough together with the existing ones; until then it is none, so that the permission
-// of an account is read when its comment is used. If the permission of an account cannot be read, the decisions of
-// the other accounts count, and the error is returned with them.
+// decisions are the AddOnApprovals to create for a gate. If there is a rejection, it is the rejection. It is none until
+// the forge answered about every account that rejects, because an approval may start the stage. Then it is all approvals,
+// if they are enough together with the existing ones; until then it is none, so that the permission of an account is
+// read when its comment is used. If the permission of an account that approves cannot be read, the decisions of the
+// other accounts count, and the error is returned with them.
 func (g awaitedGate) decisions(
-	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by *origin,
+	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,
 ) ([]v1alpha1.AddOnApproval, error) {
 	var rejects, approvals voices
@@ -563,6 +580,8 @@ func (g awaitedGate) decisions(
 		said, ok := gates.ParseComment(c.Body)
 		switch {
 		case !ok || c.Edited || !said.Is(rollout.Name, g.subject) || !gates.IsForgeApprover(*g.spec.Forge, c.By.Login):
+			continue
+		case g.passed && said.Decision == v1alpha1.Approve:
 			continue
 		case c.ID <= g.used: // the comment was used, or its decision was withdrawn
 			continue
@@ -573,7 +592,7 @@ func (g awaitedGate) decisions(
 		}):
 			continue
 		}
-		if why := by.authored(c.By); why != "" && g.spec.Forge.NotAuthor {
+		if why := asked.authored(c.By); why != "" && g.spec.Forge.NotAuthor {
 			asked.ignore(fmt.Sprintf("comment %d by %s does not count for gate %s of stage %s, which has notAuthor: %s",
 				c.ID, brief.Line(c.By.Login, loginShown), g.subject.Gate, g.subject.Stage, why))
 			continue
@@ -591,6 +610,13 @@ func (g awaitedGate) decisions(
 	if len(rejected) > 0 {
 		return rejected, unread
 	}
+	if slices.ContainsFunc(rejects, func(v voice) bool { return !asked.turns[g.account(v)].refused }) {
+		asked.unjudged = true
+		if unread != nil {
+			unread = fmt.Errorf("gate %s of stage %s waits until every rejection is judged: %w", g.subject.Gate, g.subject.Stage, unread)
+		}
+		return nil, unread
+	}
 	enough := func(found []v1alpha1.AddOnApproval) bool {
 		return gates.Approval(g.spec, slices.Concat(known, found)).State == v1alpha1.GatePassed
 	}
@@ -601,41 +627,42 @@ func (g awaitedGate) decisions(
 	return approved, cmp.Or(unread, err)
 }
 
+// account identifies an account that decides on the gate in this attempt.
+func (g awaitedGate) account(v voice) string {
+	return fmt.Sprintf("%s/%s/%d/%d", g.subject.Stage, g.subject.Gate, g.subject.Attempt, v.by.ID)
+}
+
 // permitted are the decisions of accounts that may decide, until they are enough. The permissions of at most
 // levelsAtOnce more accounts than must approve are read. Accounts that were never read come first, by their first
-// comment; then accounts that were refused, the longest ago first. So accounts without the permission delay the
-// others, but cannot exclude them.
+// comment; then accounts that were refused or could not be read, the longest ago first. So accounts without the
+// permission delay the others, but cannot exclude them.
 func (g awaitedGate) permitted(ctx context.Context, asked *levels, all voices, enough func([]v1alpha1.AddOnApproval) bool) (found []v1alpha1.AddOnApproval, unread error) {
-	turn := func(v voice) string {
-		return g.subject.Stage + "/" + g.subject.Gate + "/" + strconv.FormatInt(v.by.ID, 10)
-	}
-	slices.SortStableFunc(all, func(x, y voice) int { return cmp.Compare(asked.refused[turn(x)], asked.refused[turn(y)]) })
+	slices.SortStableFunc(all, func(x, y voice) int { return cmp.Compare(asked.turns[g.account(x)].at, asked.turns[g.account(y)].at) })
 	left := levelsAtOnce + gates.Wanted(g.spec)
 	for _, v := range all {
 		if enough(found) {
 			break
 		}
-		level, ok := asked.known[v.by]
+		read, ok := asked.known[v.by]
 		if !ok {
 			if left--; left < 0 {
 				break
 			}
-			var err error
-			if level, err = asked.from.Level(ctx, v.by); err != nil {
-				unread = cmp.Or(unread, err)
-				if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ctx.Err() != nil || ok && refused.Everyone {
-					break
+			if read.Level, read.err = asked.from.Level(ctx, v.by); read.err != nil {
+				read.err = fmt.Errorf("permission of %s: %w", brief.Line(v.by.Login, loginShown), read.err)
+				if refused, ok := errors.AsType[*commitstatus.DeliveryError](read.err); ctx.Err() != nil || ok && refused.Everyone {
+					return found, cmp.Or(unread, read.err)
 				}
-				level = commitstatus.LevelNone
 			}
-			asked.known[v.by] = level
+			asked.known[v.by] = read
 		}
-		if level < levelOf(g.spec.Forge.Permission) {
-			asked.turn++
-			asked.refused[turn(v)] = asked.turn
+		unread = cmp.Or(unread, read.err)
+		if read.err == nil && read.Level >= levelOf(g.spec.Forge.Permission) {
+			found = append(found, v.decisions...)
 			continue
 		}
-		found = append(found, v.decisions...)
+		asked.turn++
+		asked.turns[g.account(v)] = turn{at: asked.turn, refused: read.err == nil || asked.turns[g.account(v)].refused}
 	}
 	return found, unread
 }

@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
@@ -137,7 +138,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 				})
 			}
 			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
-			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}, func(text string) { t.Log(text) }), &origin{whole: true, line: []lineCommit{{LineCommit: commitstatus.LineCommit{Author: accountOf("Author")}}, {LineCommit: commitstatus.LineCommit{Author: accountOf("Another")}}}}, comments, c.known)
+			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &origin{whole: true, line: []lineCommit{{LineCommit: commitstatus.LineCommit{Author: accountOf("Author")}}, {LineCommit: commitstatus.LineCommit{Author: accountOf("Another")}}}}, func(text string) { t.Log(text) }), comments, c.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +195,7 @@ func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
 			for i, by := range c.by {
 				comments = append(comments, commitstatus.Comment{ID: int64(i + 1), By: accountOf(by), Body: line, Created: time.Unix(2000, 0)})
 			}
-			forge, memory := &flooded{spoken: spoken{"bob": commitstatus.LevelAdmin}, left: c.left}, &look{refused: map[string]int{}}
+			forge, memory := &flooded{spoken: spoken{"bob": commitstatus.LevelAdmin}, left: c.left}, &origin{whole: true}
 			g := awaitedGate{spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}}, subject: gates.Subject{Stage: "fleet", Gate: "qa", Digest: digest, Attempt: 1}}
 			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
 			var got []v1alpha1.AddOnApproval
@@ -202,12 +203,192 @@ func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
 				if len(got) > 0 {
 					t.Errorf("entered before look %d", n)
 				}
-				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory, func(text string) { t.Log(text) }), &origin{whole: true}, comments, nil)
+				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory, func(text string) { t.Log(text) }), comments, nil)
 			}
 			if len(got) != 1 || got[0].Spec.Forge.Login != "bob" || forge.asked != c.asked {
 				t.Errorf("%d decisions, %d requests", len(got), forge.asked)
 			}
 		})
+	}
+}
+
+// halting is a forge that fails on accounts with a level, as often as faults says.
+type halting struct {
+	spoken
+	faults map[string]int
+	fault  error
+}
+
+func (h halting) Level(ctx context.Context, by commitstatus.Account) (commitstatus.Level, error) {
+	if h.faults[by.Login] > 0 {
+		h.faults[by.Login]--
+		return 0, h.fault
+	}
+	return h.spoken.Level(ctx, by)
+}
+
+// TestApprover_NoApprovalCountsBeforeEveryRejectionIsJudged: bob approves. Each case is the accounts that reject, and
+// the decision of the last visit. The visits before it enter nothing. Each visit looks at gate lab first, which bob
+// and the accounts in lab decide.
+func TestApprover_NoApprovalCountsBeforeEveryRejectionIsJudged(t *testing.T) {
+	digest := "v1:sha256:" + strings.Repeat("0123456789abcdef", 4)
+	numbered := func(name string, n int) (all []string) {
+		for i := range n {
+			all = append(all, name+strconv.Itoa(i))
+		}
+		return all
+	}
+	broken, limited := &commitstatus.DeliveryError{Reason: "500"}, &commitstatus.DeliveryError{Reason: "rate limit", Everyone: true}
+	for name, c := range map[string]struct {
+		rejects, lab []string
+		faults       map[string]int
+		fault        error
+		visits       int
+		want         string
+	}{
+		"a maintainer after six strangers":            {rejects: append(numbered("mallory", 6), "ana"), visits: 2, want: "Reject ana"},
+		"thirty strangers":                            {rejects: numbered("mallory", 30), visits: 5, want: "Approve bob"},
+		"a maintainer whose permission fails once":    {rejects: []string{"ana"}, faults: map[string]int{"ana": 1}, fault: broken, visits: 2, want: "Reject ana"},
+		"a maintainer after the forge is overloaded":  {rejects: []string{"ana"}, faults: map[string]int{"ana": 1}, fault: limited, visits: 2, want: "Reject ana"},
+		"a maintainer whose permission always fails":  {rejects: []string{"ana"}, faults: map[string]int{"ana": 100}, fault: broken, visits: 9},
+		"a failure at another gate in the same visit": {rejects: []string{"ana"}, lab: []string{"ana"}, faults: map[string]int{"ana": 1}, fault: broken, visits: 2, want: "Reject ana"},
+		"a maintainer after six that always fail": {
+			rejects: append(numbered("broken", 6), "ana"), visits: 2, want: "Reject ana", fault: broken,
+			faults: map[string]int{"broken0": 9, "broken1": 9, "broken2": 9, "broken3": 9, "broken4": 9, "broken5": 9},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forge := halting{spoken: spoken{"ana": commitstatus.LevelAdmin, "bob": commitstatus.LevelAdmin}, faults: c.faults, fault: c.fault}
+			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
+			var comments []commitstatus.Comment
+			say := func(gate, verb string, accounts ...string) {
+				for _, by := range accounts {
+					body := strings.Replace(gates.ApproveComment("hello", "fleet", gate, digest), "approve", verb, 1)
+					comments = append(comments, commitstatus.Comment{ID: int64(len(comments) + 1), By: accountOf(by), Body: body, Created: time.Unix(2000, 0)})
+				}
+			}
+			say("qa", "reject", c.rejects...)
+			say("lab", "approve", c.lab...)
+			say("lab", "approve", "bob")
+			say("qa", "approve", "bob")
+			memory := &origin{whole: true}
+			for visit := 1; visit <= c.visits; visit++ {
+				asked, got := newLevels(forge, memory, func(text string) { t.Log(text) }), ""
+				for _, gate := range []string{"lab", "qa"} {
+					g := awaitedGate{spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}}, subject: gates.Subject{Stage: "fleet", Gate: gate, Digest: digest, Attempt: 1}}
+					entered, err := g.decisions(t.Context(), rollout, asked, comments, nil)
+					if gate == "lab" {
+						continue
+					}
+					for _, d := range entered {
+						got += string(d.Spec.Decision) + " " + d.Spec.Forge.Login
+					}
+					if got == "" && (err != nil) != (c.fault != nil) {
+						t.Errorf("visit %d: error %v", visit, err)
+					}
+				}
+				want := ""
+				if visit == c.visits {
+					want = c.want
+				}
+				if got != want || asked.unjudged != (want == "") {
+					t.Errorf("visit %d: entered %q, want %q; unjudged: %v", visit, got, want, asked.unjudged)
+				}
+			}
+		})
+	}
+}
+
+// TestApprover_ARejectionThatCannotBeJudgedIsReported: the permission of bob cannot be read.
+func TestApprover_ARejectionThatCannotBeJudgedIsReported(t *testing.T) {
+	a := newApprovalScene(t)
+	a.rollout.Spec.Stages[0].Gates.Before[0].Approval.Forge.NotAuthor = false
+	if err := a.hub.Update(t.Context(), a.rollout); err != nil {
+		t.Fatal(err)
+	}
+	const at = "2026-01-01T00:01:00Z"
+	a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{rejectionOf(1, "bob", at), commentOf(2, "carol", at)}
+	may := a.answers["collaborators/bob/permission"]
+	a.answers["collaborators/bob/permission"] = http.StatusInternalServerError
+	a.event()
+	for range 3 {
+		if got := a.look(); len(got) > 0 || a.after != commentsRarely {
+			t.Errorf("entered %q, and the forge is asked again after %s", got, a.after)
+		}
+	}
+	const want = "Warning ApprovalsNotRead cannot read approvals by comment: gate qa of stage fleet waits until every rejection is judged: permission of bob: "
+	if a.event(); !strings.HasPrefix(a.event(), want) {
+		t.Error("the event is missing")
+	}
+	a.answers["collaborators/bob/permission"] = may
+	if got := a.look(); !slices.Equal(got, []string{"bob"}) {
+		t.Errorf("entered %q", got)
+	}
+}
+
+// TestApprover_ARejectionCountsUntilTheApprovalIsUsed: gate qa is approved on the hub, and the stage waits for a window.
+// EvaluatedAt is set when the stage begins.
+func TestApprover_ARejectionCountsUntilTheApprovalIsUsed(t *testing.T) {
+	const at = "2026-01-01T00:01:00Z"
+	for name, c := range map[string]struct {
+		state   v1alpha1.GateState
+		used    *metav1.Time
+		comment map[string]any
+		want    []string
+	}{
+		"rejected before the stage begins": {v1alpha1.GatePassed, nil, rejectionOf(1, "carol", at), []string{"carol"}},
+		"approved again":                   {v1alpha1.GatePassed, nil, commentOf(1, "carol", at), nil},
+		"rejected by a stranger":           {v1alpha1.GatePassed, nil, rejectionOf(1, "mallory", at), nil},
+		"rejected after the stage began":   {v1alpha1.GatePassed, &metav1.Time{Time: time.Unix(2000, 0)}, rejectionOf(1, "carol", at), nil},
+		"rejected already":                 {v1alpha1.GateFailed, nil, rejectionOf(1, "carol", at), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApprovalScene(t)
+			verdict := &a.rollout.Status.Stages[0].Gates[0]
+			verdict.State, verdict.EvaluatedAt = c.state, c.used
+			if err := a.hub.Update(t.Context(), a.rollout); err != nil {
+				t.Fatal(err)
+			}
+			a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{c.comment}
+			open := c.state == v1alpha1.GatePassed && c.used == nil
+			if begins := awaits().Create(event.CreateEvent{Object: a.rollout}); begins != open {
+				t.Errorf("comments are read: %v", begins)
+			}
+			if !open {
+				if a.decided(); a.calls > 0 {
+					t.Errorf("%d calls", a.calls)
+				}
+			} else if got := a.look(); !slices.Equal(got, c.want) {
+				t.Errorf("entered %q", got)
+			}
+		})
+	}
+}
+
+// TestApprover_AnApprovalThatIsWithdrawnIsAwaitedAgainAtOnce: the gate is about the same content and attempt.
+func TestApprover_AnApprovalThatIsWithdrawnIsAwaitedAgainAtOnce(t *testing.T) {
+	a := newApprovalScene(t)
+	passed := a.rollout.DeepCopy()
+	passed.Status.Stages[0].Gates[0].State = v1alpha1.GatePassed
+	if !awaits().Update(event.UpdateEvent{ObjectOld: passed, ObjectNew: a.rollout}) {
+		t.Error("the comments are not read")
+	}
+}
+
+// TestApprover_ContinuesSoonWhileRejectionsAreNotJudged: each visit reads the permissions of six accounts.
+func TestApprover_ContinuesSoonWhileRejectionsAreNotJudged(t *testing.T) {
+	a := newApprovalScene(t)
+	const at = "2026-01-01T00:01:00Z"
+	var comments []any
+	for i := range 10 {
+		comments = append(comments, rejectionOf(i+1, fmt.Sprintf("mallory%d", i), at))
+	}
+	a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, append(comments, commentOf(11, "carol", at))
+	if got := a.look(); len(got) > 0 || a.after != commentsAgain {
+		t.Errorf("entered %q, and the comments are read again after %s", got, a.after)
+	}
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) || a.after != commentsRarely {
+		t.Errorf("entered %q, and the comments are read again after %s", got, a.after)
 	}
 }
 
@@ -244,6 +425,13 @@ func commentOf(id int, by, at string) map[string]any {
 	return map[string]any{"id": id, "body": line, "user": shownAs(accountOf(by)), "created_at": at, "updated_at": at}
 }
 
+// rejectionOf is a comment that rejects the content of an approvalScene.
+func rejectionOf(id int, by, at string) map[string]any {
+	c := commentOf(id, by, at)
+	c["body"] = strings.Replace(gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32)), "approve", "reject", 1)
+	return c
+}
+
 // mergedBy is a request of an account that was merged with a commit.
 func mergedBy(opened commitstatus.Account, number int, sha string) map[string]any {
 	return map[string]any{"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": sha, "user": shownAs(opened), "base": map[string]any{"ref": "main"}}
@@ -273,6 +461,10 @@ func newApprovalScene(t *testing.T) *approvalScene {
 		answer, ok := a.answers[strings.TrimPrefix(r.URL.Path, "/api/v1/repos/team/fleet/")]
 		if a.calls++; a.limit > 0 && a.calls > a.limit {
 			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		if status, failed := answer.(int); failed {
+			w.WriteHeader(status)
 			return
 		}
 		if !ok {
@@ -319,7 +511,17 @@ func newApprovalScene(t *testing.T) *approvalScene {
 }
 
 // look reads the comments and returns the accounts whose decisions are entered.
-func (a *approvalScene) look() (by []string) {
+func (a *approvalScene) look() []string {
+	a.t.Helper()
+	by := a.decided()
+	if a.after == 0 {
+		a.t.Error("no later comment is read, although the gate waits")
+	}
+	return by
+}
+
+// decided is look for a gate that may wait for no comment.
+func (a *approvalScene) decided() (by []string) {
 	a.t.Helper()
 	if a.approver == nil {
 		a.approver = NewApprover(a.planner.Reconciler)
@@ -329,9 +531,7 @@ func (a *approvalScene) look() (by []string) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if a.after = result.RequeueAfter; a.after == 0 {
-		a.t.Error("no later comment is read, although the gate waits")
-	}
+	a.after = result.RequeueAfter
 	var list v1alpha1.AddOnApprovalList
 	if err := a.hub.List(a.t.Context(), &list); err != nil {
 		a.t.Fatal(err)
@@ -538,9 +738,7 @@ func TestApprover_ARejectionOnAnOldRequestPrecedesAnApproval(t *testing.T) {
 	a := newApprovalScene(t)
 	a.fortyRequests()
 	a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
-	line := strings.Replace(gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32)), "approve", "reject", 1)
-	const at = "2026-01-01T00:01:00Z"
-	a.answers["issues/1/comments"] = []any{map[string]any{"id": 1, "body": line, "user": shownAs(accountOf("bob")), "created_at": at, "updated_at": at}}
+	a.answers["issues/1/comments"] = []any{rejectionOf(1, "bob", "2026-01-01T00:01:00Z")}
 	if got := a.looks(20); !slices.Equal(got, []string{"bob"}) {
 		t.Errorf("entered %q", got)
 	}
