@@ -58,7 +58,8 @@ type Planner struct {
 	seats  chan struct{}
 
 	mu sync.Mutex
-	// answered has the requests of each source that have a plan, and the subject of each plan.
+	// answered has the requests of each source that have a green plan, and the subject of each plan. A red plan is made
+	// again in each visit, because its cause may be on the hub or in a registry.
 	answered map[client.ObjectKey]map[int64]planned
 	// lastVisits are the requests of the last visit to each source.
 	lastVisits map[client.ObjectKey]lastVisit
@@ -170,8 +171,8 @@ func (l *Planner) forget(key client.ObjectKey) {
 	delete(l.lastVisits, key)
 }
 
-// answer plans the requests of a source that have no plan, or whose plan is about another commit. The error is fit
-// for an event.
+// answer plans the requests of a source that have no plan, a red plan, or a plan about another commit. The error is
+// fit for an event.
 func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	branch := forge.Branch(source)
 	switch {
@@ -214,8 +215,10 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 		if l.has(key, request.Number, about) {
 			continue
 		}
+		l.note(key, request.Number, planned{})
 		one := &planning{pass: p, planner: l, visit: seen, repository: repository, requests: requests, statuses: statuses, request: request}
-		if err := one.run(ctx); err != nil {
+		green, err := one.run(ctx)
+		if err != nil {
 			if failures++; failed == nil {
 				failed = fmt.Errorf("cannot plan pull request %d: %w", request.Number, err)
 			}
@@ -224,8 +227,8 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 			}
 			continue
 		}
-		if !one.absent {
-			l.done(key, request.Number, about)
+		if green {
+			l.note(key, request.Number, about)
 		}
 	}
 	if failures > 1 {
@@ -246,14 +249,15 @@ func (l *Planner) keep(key client.ObjectKey, open []commitstatus.Request) {
 	})
 }
 
-// has reports whether a request has its plan.
+// has reports whether a request has its green plan.
 func (l *Planner) has(key client.ObjectKey, number int64, about planned) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answered[key][number] == about
 }
 
-func (l *Planner) done(key client.ObjectKey, number int64, about planned) {
+// note stores the subject of the green plan of a request; zero: the request has none.
+func (l *Planner) note(key client.ObjectKey, number int64, about planned) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answered[key] != nil {
@@ -286,19 +290,18 @@ type planning struct {
 	requests   commitstatus.Requests
 	statuses   commitstatus.Forge
 	request    commitstatus.Request
-	// absent: the request names a chart that may exist at the next visit.
-	absent bool
 }
 
 // run plans the request and posts the plan. The status is posted first, because a check must not wait for a comment.
-func (g *planning) run(ctx context.Context) error {
+// green: the plan is accepted.
+func (g *planning) run(ctx context.Context) (green bool, err error) {
 	merge, err := g.read(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	plan, err := g.seated(ctx, merge)
 	if err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
@@ -311,15 +314,15 @@ func (g *planning) run(ctx context.Context) error {
 	}
 	now, there, err := commitstatus.Latest(ctx, g.statuses, status.SHA, status.Context)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !there || now.State != status.State || now.Description != status.Description {
 		if err := g.statuses.Post(ctx, status); err != nil {
-			return err
+			return false, err
 		}
 	}
 	_, err = g.requests.Say(ctx, g.request.Number, "<!-- "+forge.PlanContextName(g.source)+" -->", plan.Markdown())
-	return err
+	return plan.Accepted(), err
 }
 
 // seated makes the plan of a request that was read. During reads from the Git server and the forge, which may hang,
@@ -333,8 +336,16 @@ func (g *planning) seated(ctx context.Context, merge readMerge) (proposal.Propos
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	return g.plan(ctx, merge)
+	plan, err := g.plan(ctx, merge)
+	if err != nil {
+		err = unmadePlan{err}
+	}
+	return plan, err
 }
+
+// unmadePlan is why the plan of a request that was read could not be made. It does not unwrap to its cause, because a
+// deadline of the plan is none of a server, and the plans of other requests may be made in time.
+type unmadePlan struct{ error }
 
 // builtTree has the objects of a commit, or why they could not be read.
 type builtTree struct {
@@ -372,7 +383,7 @@ type readMerge struct {
 }
 
 // read reads the request and the branch, and builds both. For a fork, nothing is read from a registry. A request that
-// names an absent chart is refused, and planned again.
+// names an absent chart is refused.
 func (g *planning) read(ctx context.Context) (readMerge, error) {
 	from, known := g.listed(), charts{}
 	if !g.request.Fork {
@@ -405,7 +416,7 @@ func (g *planning) read(ctx context.Context) (readMerge, error) {
 		}
 		g.keep(read.before, known)
 	}
-	g.absent, read.after.unread = len(read.after.absent) > 0, read.after.unread.Then(read.after.absent)
+	read.after.unread = read.after.unread.Then(read.after.absent)
 	return read, ctx.Err()
 }
 

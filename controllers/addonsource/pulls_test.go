@@ -40,9 +40,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout/forecast"
 	"github.com/addonflow/addonflow/test/gitserver"
@@ -56,7 +58,9 @@ type requestForge struct {
 	requests []map[string]any
 	comments []string
 	statuses []string
-	writes   int
+	// shown is the newest status of each commit.
+	shown  map[string]map[string]any
+	writes int
 	// hang blocks every answer until it is closed; nil: nothing hangs.
 	hang chan struct{}
 }
@@ -105,9 +109,13 @@ func (f *requestForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = comment(0)
 	case strings.Contains(path, "/statuses/"):
 		f.statuses, code = append(f.statuses, sent.State+" "+sent.Context+": "+sent.Description), http.StatusCreated
-		answer = map[string]any{"id": len(f.statuses), "status": sent.State, "context": sent.Context, "description": sent.Description}
+		status := map[string]any{"id": len(f.statuses), "status": sent.State, "context": sent.Context, "description": sent.Description}
+		f.shown[path[strings.LastIndex(path, "/")+1:]], answer = status, status
 	case strings.HasSuffix(path, "/status"):
 		answer = map[string]any{"statuses": []any{}}
+		if newest := f.shown[strings.TrimSuffix(strings.TrimPrefix(path, "/repos/team/fleet/commits/"), "/status")]; newest != nil && r.URL.Query().Get("page") == "1" {
+			answer = map[string]any{"statuses": []any{newest}}
+		}
 	default:
 		code, answer = http.StatusNotFound, map[string]any{"message": r.Method + " " + path}
 	}
@@ -161,7 +169,7 @@ func newPlanScene(t *testing.T, spec v1alpha1.PullRequestsSpec) *planScene {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = git.Close() })
-	s := &planScene{t: t, forge: &requestForge{}, events: record.NewFakeRecorder(20), request: ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "fleet"}}}
+	s := &planScene{t: t, forge: &requestForge{shown: map[string]map[string]any{}}, events: record.NewFakeRecorder(20), request: ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "fleet"}}}
 	if s.repo, err = git.Create("fleet"); err != nil {
 		t.Fatal(err)
 	}
@@ -282,8 +290,9 @@ func TestPlanner_KeepsOneCommentAndOneStatus(t *testing.T) {
 	s.planner = NewPlanner(s.planner.Reconciler, s.planner.Fleet) // a new leader knows nothing
 	s.forge.mu.Lock()
 	s.forge.statuses = nil
+	clear(s.forge.shown) // a status that is missing is posted again
 	s.forge.mu.Unlock()
-	if s.plan(); s.forge.writes > writes+1 { // this forge keeps no status, so that each is posted again
+	if s.plan(); s.forge.writes > writes+1 {
 		t.Errorf("%d writes without a change", s.forge.writes-writes)
 	}
 	s.ask("[not, a, string]", 1)
@@ -347,6 +356,146 @@ func TestPlanner_FailsForWhatTheHubRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPlanner_PlansAgainWhileThePlanIsRed: the cause of a red plan ends on the hub, and neither the source nor a commit
+// changes. Nothing is written as long as the plan is the same.
+func TestPlanner_PlansAgainWhileThePlanIsRed(t *testing.T) {
+	for name, cause := range map[string]func(*planScene) []client.Object{
+		"failure addonflow-plan/fleet: would be refused: addon.yaml:1: ": func(*planScene) []client.Object {
+			return []client.Object{
+				&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello", Annotations: map[string]string{v1alpha1.SourceAnnotation: "default/fleet"}}},
+				&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet"}},
+			}
+		},
+		"failure addonflow-plan/fleet: would not be rolled out: hello: content ": func(s *planScene) []client.Object {
+			quarantine, err := json.Marshal(v1alpha1.Quarantine{Time: metav1.NewTime(time.Unix(1e9, 0)), Reason: "1 of 3 clusters failed"})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			digest := s.planned().AddOns[0].To
+			return []client.Object{
+				&v1alpha1.AddOnRevision{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "fleet", Name: render.RevisionName("hello", digest), Annotations: map[string]string{v1alpha1.QuarantinedAnnotation: string(quarantine)},
+				}, Spec: v1alpha1.AddOnRevisionSpec{AddOn: "hello", Digest: digest}},
+				&v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello"}},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+			exact := strings.Replace(planTemplate, "  - {group: addon.open-cluster-management.io, resource: addondeploymentconfigs, defaultConfig: {name: settings, namespace: fleet}}\n", "", 1)
+			s.commitFile("without a configuration of the hub", strings.Replace(exact, "VERSION", "v1", 1))
+			s.askFor(strings.Replace(exact, "VERSION", "v2", 1), 1)
+			objects := cause(s)
+			for _, o := range objects {
+				if err := s.hub.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, statuses := s.plan(); len(statuses) != 1 || !strings.HasPrefix(statuses[0], name) {
+				t.Fatalf("statuses: %v; %s", statuses, s.event())
+			}
+			writes := s.forge.writes
+			if s.plan(); s.forge.writes != writes {
+				t.Errorf("%d writes without a change", s.forge.writes-writes)
+			}
+			for _, o := range objects {
+				if err := s.hub.Delete(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			comments, statuses := s.plan()
+			if len(statuses) != 2 || statuses[1] != "success addonflow-plan/fleet: 1 add-on: hello; 3 cluster changes" || !strings.Contains(comments[0], "new content, 3 of 3 clusters change") {
+				t.Errorf("statuses: %v, comments: %v; %s", statuses, comments, s.event())
+			}
+			s.planner.Fleet = func(context.Context) (proposal.Fleet, error) {
+				t.Error("a green plan was made again")
+				return proposal.Fleet{}, nil
+			}
+			s.plan()
+		})
+	}
+}
+
+// planned is the plan of request 7 as data.
+func (s *planScene) planned() proposal.Proposal {
+	s.t.Helper()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), s.request.NamespacedName, source); err != nil {
+		s.t.Fatal(err)
+	}
+	plan, err := s.planner.PlanBeside(s.t.Context(), source, commitstatus.Request{Number: 7, Ref: "refs/pull/7/head"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return plan
+}
+
+// TestPlanner_ReplacesAForeignGreenOfARedPlan: a client with the right to write statuses turns the check green.
+func TestPlanner_ReplacesAForeignGreenOfARedPlan(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("[not, a, string]", 1)
+	s.plan()
+	s.forge.mu.Lock()
+	for _, shown := range s.forge.shown {
+		shown["status"] = "success"
+	}
+	s.forge.mu.Unlock()
+	if _, statuses := s.plan(); len(statuses) != 2 || statuses[1] != statuses[0] || !strings.HasPrefix(statuses[0], "failure ") {
+		t.Errorf("statuses: %v; %s", statuses, s.event())
+	}
+}
+
+// TestPlanner_PlansAgainWhenTheRequestIsBackAtAnEarlierCommit: the comment is about the commit between.
+func TestPlanner_PlansAgainWhenTheRequestIsBackAtAnEarlierCommit(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 1)
+	s.plan()
+	s.forge.mu.Lock()
+	first := s.forge.requests
+	s.forge.mu.Unlock()
+	s.ask("[not, a, string]", 1)
+	if comments, _ := s.plan(); !strings.Contains(comments[0], "**Would be refused.**") {
+		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+	head, _ := first[0]["head"].(map[string]any)
+	if err := s.repo.SetRef("refs/pull/7/head", fmt.Sprint(head["sha"])); err != nil {
+		t.Fatal(err)
+	}
+	s.forge.mu.Lock()
+	s.forge.requests = first
+	s.forge.mu.Unlock()
+	if comments, _ := s.plan(); !strings.Contains(comments[0], "3 of 3 clusters change") {
+		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+}
+
+// TestPlanner_ASlowPlanStopsNoOther: the plan of the newest request is never made in time.
+func TestPlanner_ASlowPlanStopsNoOther(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 1)
+	older := maps.Clone(s.forge.requests[0])
+	older["number"] = 6
+	head, _ := older["head"].(map[string]any)
+	if err := s.repo.SetRef("refs/pull/6/head", fmt.Sprint(head["sha"])); err != nil {
+		t.Fatal(err)
+	}
+	s.forge.requests = append(s.forge.requests, older)
+	reads, fleet := 0, s.planner.Fleet
+	s.planner.Fleet = func(ctx context.Context) (proposal.Fleet, error) {
+		if reads++; reads == 1 {
+			return proposal.Fleet{}, fmt.Errorf("cannot list the clusters: %w", context.DeadlineExceeded)
+		}
+		return fleet(ctx)
+	}
+	comments, _ := s.plan()
+	if len(comments) != 1 || !strings.Contains(comments[0], "`#6 into main`") {
+		t.Errorf("comments: %v", comments)
+	}
+	if e := s.event(); !strings.HasSuffix(e, "PullRequestsNotPlanned cannot plan pull request 7: cannot list the clusters: context deadline exceeded") {
+		t.Errorf("event %q", e)
 	}
 }
 

@@ -177,7 +177,8 @@ func (v *Reverter) visit(ctx context.Context, source *v1alpha1.AddOnSource, want
 				return err // the reason for the visit ended, and its result is dropped
 			}
 		}
-		if outcome.url != "" && outcome.url != w.noted {
+		// If the forge or the repository did not answer, the name stays.
+		if outcome.url != w.noted && (outcome.url != "" || outcome.reason == v1alpha1.NotRevertibleReason) {
 			if err := v.name(ctx, w.revision, outcome.url); err != nil {
 				return err
 			}
@@ -217,7 +218,8 @@ type wantedRevert struct {
 	noted    string
 }
 
-// name stores the address of a pull request in its quarantine, where the texts of the rollout read it.
+// name stores the address of a pull request in its quarantine, where the texts of the rollout read it. Without a pull
+// request that restores the content, the address is "".
 func (v *Reverter) name(ctx context.Context, revision *metav1.PartialObjectMetadata, url string) error {
 	quarantine, _ := v1alpha1.ReadQuarantine(revision.Annotations)
 	quarantine.Proposed = url
@@ -287,16 +289,21 @@ func (v *Reverter) propose(ctx context.Context, source *v1alpha1.AddOnSource, w 
 	}
 	p := commitstatus.Proposal{Branch: w.branch, Into: into, Title: w.Title(), Body: w.Markdown()}
 	opened, found, err := proposals.Opened(ctx, p)
-	if err != nil || found {
-		return w.done(opened, err, proposals)
+	if err != nil {
+		return w.failed(err, proposals.Permission())
 	}
 	for range 2 { // the branch is created, and then read back
 		change, why, err := v.restore(ctx, source, w)
+		if found && !change.there { // another author may have opened it, or closed it and deleted the branch
+			why = fmt.Sprintf("%s; see pull request %d", cmp.Or(why, "branch "+w.branch+" does not exist"), opened.Number)
+		}
 		switch {
 		case err != nil:
 			return w.failed(err, "")
 		case why != "":
 			return w.not(v1alpha1.NotRevertibleReason, why)
+		case found:
+			return w.done(opened, nil, proposals)
 		case change.there:
 			opened, err := proposals.Open(ctx, p)
 			return w.done(opened, err, proposals)

@@ -495,17 +495,71 @@ func TestReverter_LeavesABranchOfAnotherAlone(t *testing.T) {
 	s := newRevertScene(t, revertTree("v2", "v2"))
 	s.forge.failing, s.forge.takes = 2, false // the branch is made, and not proposed
 	s.propose()
-	refs, err := exec.CommandContext(t.Context(), "git", "-C", s.repo.Dir(), "for-each-ref", "--format=%(refname)", "refs/heads/addonflow").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.repo.SetRef(strings.TrimSpace(string(refs)), s.good); err != nil {
+	if err := s.repo.SetRef(ref(t, s.repo), s.good); err != nil {
 		t.Fatal(err)
 	}
 	s.restart()
 	if condition := s.propose(); !strings.Contains(condition, "exists and changes something else") || len(s.forge.pulls) > 0 {
 		t.Errorf("condition %q, pulls %v", condition, s.forge.pulls)
 	}
+}
+
+// TestReverter_DoesNotNameARequestThatChangesSomethingElse: the operator makes the branch, and may not open requests. Another
+// author pushes to the branch and opens the request, or the branch is gone. A request that was named is named no longer.
+func TestReverter_DoesNotNameARequestThatChangesSomethingElse(t *testing.T) {
+	for name, named := range map[string]bool{"opened by another author": false, "opened by the operator": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newRevertScene(t, revertTree("v2", "v2"))
+			if !named {
+				s.forge.failing, s.forge.takes = 2, false
+			}
+			s.propose()
+			branch := ref(t, s.repo)
+			made, err := exec.CommandContext(t.Context(), "git", "-C", s.repo.Dir(), "rev-parse", branch).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !named {
+				s.forge.pulls = []map[string]string{{"head": strings.TrimPrefix(branch, "refs/heads/")}}
+			}
+			look := func() string {
+				t.Helper()
+				s.restart()
+				return s.propose()
+			}
+			if got := look(); !strings.HasPrefix(got, "True Proposed: ") || s.noted() == "" {
+				t.Errorf("a request with the commit of the operator: %q, noted %q", got, s.noted())
+			}
+			if err := s.repo.SetRef(branch, s.good); err != nil {
+				t.Fatal(err)
+			}
+			if got := look(); !strings.HasPrefix(got, "False NotRevertible: ") || !strings.HasSuffix(got, " exists and changes something else; it can be deleted; see pull request 1") || s.noted() != "" {
+				t.Errorf("a request with another commit: %q, noted %q", got, s.noted())
+			}
+			if out, err := exec.CommandContext(t.Context(), "git", "-C", s.repo.Dir(), "update-ref", "-d", branch).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if got := look(); !strings.HasSuffix(got, " does not exist; see pull request 1") || s.noted() != "" || len(s.branches()) > 0 {
+				t.Errorf("a request without its branch: %q, noted %q, branches %q", got, s.noted(), s.branches())
+			}
+			if err := s.repo.SetRef(branch, strings.TrimSpace(string(made))); err != nil {
+				t.Fatal(err)
+			}
+			if got := look(); !strings.HasPrefix(got, "True Proposed: ") || s.noted() == "" || len(s.forge.pulls) != 1 {
+				t.Errorf("the branch is as the operator made it: %q, noted %q, %d pulls", got, s.noted(), len(s.forge.pulls))
+			}
+		})
+	}
+}
+
+// ref is the only branch of a proposal.
+func ref(t *testing.T, repo *gitserver.Repo) string {
+	t.Helper()
+	refs, err := exec.CommandContext(t.Context(), "git", "-C", repo.Dir(), "for-each-ref", "--format=%(refname)", "refs/heads/addonflow").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(refs))
 }
 
 // TestReverter_NamesThePermission: if the token may not push, the condition names the missing permission; with a

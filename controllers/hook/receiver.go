@@ -163,7 +163,7 @@ func (r *Receiver) answer(w http.ResponseWriter, request *http.Request) int {
 	case err != nil:
 		return http.StatusBadRequest
 	}
-	r.asker.ask(source)
+	r.asker.ask(source, r.Clock())
 	return http.StatusAccepted
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,12 +49,14 @@ const (
 
 // world is a receiver with a hub that counts.
 type world struct {
-	t              *testing.T
-	receiver       *Receiver
-	hub            client.Client
-	patches, reads atomic.Int32
-	latency        time.Duration // of a patch
-	logged         *logs
+	t                        *testing.T
+	receiver                 *Receiver
+	hub                      client.Client
+	patches, reads, failures atomic.Int32
+	latency                  time.Duration // of a patch
+	broken                   atomic.Bool   // patches fail
+	fail                     func(context.Context) error
+	logged                   *logs
 }
 
 func newWorld(t *testing.T, kind string) *world {
@@ -70,6 +73,10 @@ func newWorld(t *testing.T, kind string) *world {
 	w := &world{t: t, logged: &logs{}}
 	w.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(source, other, secret).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, hub client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if w.broken.Load() {
+				w.failures.Add(1)
+				return w.fail(ctx)
+			}
 			if w.latency > 0 {
 				select {
 				case <-time.After(w.latency):
@@ -402,6 +409,40 @@ func TestWebhook_AnotherWriteOfTheSourceDelaysNoLook(t *testing.T) {
 			t.Errorf("%d looks, log %q", w.patches.Load(), w.logged)
 		}
 	})
+}
+
+// TestWebhook_IsNotLostWhileTheHubIsBroken: the forge got its answer, and does not send the webhook again. After a minute
+// without an answer of the hub, the source is read at its interval.
+func TestWebhook_IsNotLostWhileTheHubIsBroken(t *testing.T) {
+	for name, fail := range map[string]func(context.Context) error{
+		"500":       func(context.Context) error { return apierrors.NewInternalError(errors.New("etcd has no leader")) },
+		"no answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		for _, recovers := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, recovers: %v", name, recovers), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, "gitlab")
+					w.fail = fail
+					w.broken.Store(true)
+					if code, _ := w.send(http.MethodPost, testPath, testBody, proofs(testToken, testBody)["gitlab"]); code != http.StatusAccepted {
+						t.Fatalf("answered %d", code)
+					}
+					<-time.After(askFor / 2)
+					if w.logged.String() != "" {
+						t.Errorf("lost after half of the time: %s", w.logged)
+					}
+					w.broken.Store(!recovers)
+					<-time.After(2 * askFor)
+					if looked, lost := w.patches.Load() == 1, strings.Contains(w.logged.String(), "cannot request a reconcile"); looked != recovers || lost == recovers {
+						t.Errorf("%d looks, log %q", w.patches.Load(), w.logged)
+					}
+					if n := w.failures.Load(); n > int32(askFor/pause)+1 {
+						t.Errorf("%d writes failed", n)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestWebhooksThatAreRefused(t *testing.T) {
