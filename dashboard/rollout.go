@@ -226,7 +226,7 @@ func NewRollout(f Frame, s Subject) Rollout {
 	p.Since = metaMoment(r.Status.TargetSince)
 	p.Notes = asked(s)
 	if r.Status.Reverting && r.Status.Target != nil {
-		p.Notes = append(p.Notes, show.ShortCommit(r.Status.Target.Commit)+" succeeded here before: clusters go back to it without soaks and gates.")
+		p.Notes = append(p.Notes, show.ShortCommit(r.Status.Target.Commit)+" succeeded here before: clusters move to it without soaks and gates.")
 	}
 	for _, text := range []string{s.Unplanned, s.Unchanged} {
 		if text != "" && !slices.Contains(p.Notes, text) {
@@ -237,7 +237,7 @@ func NewRollout(f Frame, s Subject) Rollout {
 	p.Why = why(s)
 	p.What = what(s)
 	if s.Source != nil && show.Refusal(s.Source) != "" {
-		p.Next = append([]show.Advice{{Text: "The source brings nothing newer: " + show.Refusal(s.Source) + "."}}, show.NextOfSource(program, s.Source)...)
+		p.Next = append([]show.Advice{{Text: "The source has no newer content: " + show.Refusal(s.Source) + "."}}, show.NextOfSource(program, s.Source)...)
 	}
 	p.Next = append(p.Next, show.Next(program, r)...)
 	p.When = entries(r, "")

@@ -26,7 +26,7 @@ credentials and without writing anything, and prints their difference as a unifi
 object. If the rollout has moved the cluster to the target already, it compares what the
 cluster ran before. The values of Secrets are masked. Without a cluster it takes the first one
 that does not run the target. The same for a commit that is not merged yet: plan.`,
-		Example: `  # What does the rollout bring?
+		Example: `  # What does the rollout change on a cluster?
   addonflow diff hello
   # On one cluster, with its own values
   addonflow diff hello eu-west-7`,

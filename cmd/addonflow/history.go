@@ -20,9 +20,9 @@ func newHistoryCommand(c *cli) *cobra.Command {
 
 The first table has the last 50 rollouts, newest first: how each ended and why, when its
 stages began, and the first ten clusters that failed. The second has the last decisions about
-stages, oldest first: at most 100. A decision that clusters of a stage come to one by one is
-shown when their number reaches 1, 2, 4, 8 and so on, or the size of the stage. The operator's
-log has the same decisions, and at --log-level=debug one line for each cluster.
+stages, oldest first: at most 100. A decision that is made for the clusters of a stage
+one by one is shown when their number reaches 1, 2, 4, 8 and so on, or the size of the stage.
+The operator's log has the same decisions, and at --log-level=debug one line for each cluster.
 
 With -o both are one object, a RolloutHistory, which is not an object of the API.`,
 		Example: `  # What happened, and why

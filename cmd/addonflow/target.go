@@ -49,7 +49,7 @@ func sourceTarget() target {
 		advice: func(program string, object client.Object) []show.Advice {
 			return onKind(func(s *v1alpha1.AddOnSource) []show.Advice { return show.NextOfSource(program, s) })(object)
 		},
-		differs: " If the commit\nis applied, but clusters went back from content that it declares, the exit code is 4.\n\n" +
+		differs: " If the commit\nis applied, but clusters were rolled back from content that it declares, the exit code is 4.\n\n" +
 			"The outcome of a source is that of its commit: applied or refused. The rollouts and removals\n" +
 			"that the commit starts take longer: wait for them with reconcile rollout. A released add-on\n" +
 			"is handed over when its AddOnRollout is gone: kubectl wait --for=delete addonrollout NAME.",

@@ -85,7 +85,7 @@ func TestOfARecallAndAnUnblockAtOnceTheNewerDecides(t *testing.T) {
 			unblock := s.order(v1alpha1.OrderUnblock, of[2], nil)
 			recall := s.order(v1alpha1.OrderRollback, of[1], arguments)
 			s.ticks(14, time.Second, "c1", "c2", "c3")
-			want, back := "Refused: the clusters already went back from "+commitNamed("v3")[:10]+" to "+commitNamed("v2")[:10]+"; to leave", of[1]
+			want, back := "Refused: the clusters were already rolled back from "+commitNamed("v3")[:10]+" to "+commitNamed("v2")[:10]+"; to leave", of[1]
 			if arguments != nil {
 				want, back = "CarriedOut: quarantined "+of[1]+"; back to "+commitNamed("v1")[:10], of[0]
 			}
@@ -148,7 +148,7 @@ func TestRecall_ToTheContentThatTheClustersHaveIsRefused(t *testing.T) {
 	s.turn()
 	s.expectAnswers(map[client.ObjectKey]string{
 		current:  "Refused: " + commitNamed("v3")[:10] + " is the content to roll back; name other content with --to",
-		onTheWay: "Refused: the clusters already went back from " + commitNamed("v3")[:10] + " to " + commitNamed("v2")[:10] + "; to leave",
+		onTheWay: "Refused: the clusters were already rolled back from " + commitNamed("v3")[:10] + " to " + commitNamed("v2")[:10] + "; to leave",
 	})
 }
 

@@ -466,7 +466,7 @@ func TestRetry_OfContentThatWasRolledBackNamesUnblock(t *testing.T) {
 	s.rolledBack()
 	key := s.order(v1alpha1.OrderRetry, of[0], nil)
 	s.ticks(3, 0, "c1", "c2", "c3")
-	if got, want := s.answered(key), "Refused: the clusters went back from the content; unblock ends its quarantine, and rolls it out again"; got != want {
+	if got, want := s.answered(key), "Refused: the clusters were rolled back from the content; unblock ends its quarantine, and rolls it out again"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

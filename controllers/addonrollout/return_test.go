@@ -718,7 +718,7 @@ func TestRollbackOrder_TwiceLeavesNoContentThatTheFleetWentBackTo(t *testing.T) 
 	for _, when := range []string{"on the way", "back"} {
 		key := s.order(v1alpha1.OrderRollback, of[1], nil)
 		s.ticks(14, 0, "c1", "c2", "c3")
-		want := fmt.Sprintf("Refused: the clusters already went back from %.10[2]s to %.10[1]s; to leave %.10[1]s as well, name the destination with --to COMMIT", commitNamed("v2"), commitNamed("v3"))
+		want := fmt.Sprintf("Refused: the clusters were already rolled back from %.10[2]s to %.10[1]s; to leave %.10[1]s as well, name the destination with --to COMMIT", commitNamed("v2"), commitNamed("v3"))
 		if got := s.answered(key); got != want {
 			t.Errorf("%s: %s, want %s", when, got, want)
 		}

@@ -86,7 +86,7 @@ func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 		manifest("empty_metadata_is_no_name", "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: '', namespace: hello}}", refusal("manifest 1 has no name")),
 		newer("later_field", "Later,laterToo", image, image+"\n                laterToo: {a: '{{GREETING}}'}"),
 		newer("later_kind", "Later", "kind: Deployment", "kind: Later"),
-		newer("later_names_excuse_no_other", "Later", image, image+"\n                laterToo: 1", unknown("laterToo: unknown field; if a newer Kubernetes brings it, annotate addonflow.io/newer-names: laterToo")),
+		newer("later_names_excuse_no_other", "Later", image, image+"\n                laterToo: 1", unknown("laterToo: unknown field; if a newer Kubernetes has it, annotate addonflow.io/newer-names: laterToo")),
 		newer("later_names_do_not_excuse_what_is_known", "name", "- name: agent", "- name: Agent", refusal(`"Agent" cannot be a name here`)),
 		newer("later_names_that_are_none", "spec.later", image, image, refusal(`annotations[addonflow.io/newer-names]: cannot read names: "spec.later" is the name of no field and no kind`)),
 	} {
@@ -100,7 +100,7 @@ func TestPackagesAreHeldToTheirTypes(t *testing.T) {
 	commit := packagedHello()
 	const file = "hello/chart/templates/deployment.yaml"
 	for name, c := range map[string]struct{ from, to, want string }{
-		"newer kind":    {"kind: Deployment", "kind: Frob", `kind: apps/v1 has no kind "Frob"; if a newer Kubernetes brings it, annotate addonflow.io/newer-names: Frob`},
+		"newer kind":    {"kind: Deployment", "kind: Frob", `kind: apps/v1 has no kind "Frob"; if a newer Kubernetes has it, annotate addonflow.io/newer-names: Frob`},
 		"unknown field": {"image:", "imagePulPolicy: Always\n        image:", "imagePulPolicy: unknown field; did you mean imagePullPolicy?"},
 		"unknown kind":  {"kind: Deployment", "kind: Deploymnt", `kind: apps/v1 has no kind "Deploymnt"; did you mean Deployment?`},
 		"wrong type":    {"image:", "ports: 80\n        image:", "ports: must be an array, not integer"},

@@ -33,5 +33,5 @@ func ParseNewerNames(value string) ([]string, error) {
 
 // newerHint is the hint for a name that resembles no known name.
 func newerHint(name string) string {
-	return fmt.Sprintf("if a newer Kubernetes brings it, annotate %s: %s", NewerNamesAnnotation, name)
+	return fmt.Sprintf("if a newer Kubernetes has it, annotate %s: %s", NewerNamesAnnotation, name)
 }

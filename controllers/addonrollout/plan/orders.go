@@ -230,7 +230,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 				return "", blockedText
 			}
 			if o.Override.Returns() {
-				return "", "the clusters went back from the content; unblock ends its quarantine, and rolls it out again"
+				return "", "the clusters were rolled back from the content; unblock ends its quarantine, and rolls it out again"
 			}
 			return "", "the rollout did not fail"
 		}
@@ -483,7 +483,7 @@ func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alph
 	}
 	named := o.digestOf(s.Arguments)
 	if o.Override.Returns() && o.Override.Leaves().Digest != s.Digest && (s.Arguments == nil || s.Arguments.To == "" || named == s.Digest) {
-		return "", fmt.Sprintf("the clusters already went back from %[2]s to %[1]s; to leave %[1]s as well, name the destination with --to COMMIT",
+		return "", fmt.Sprintf("the clusters were already rolled back from %[2]s to %[1]s; to leave %[1]s as well, name the destination with --to COMMIT",
 			titleOf(o.known(s.Digest)), titleOf(o.Override.Leaves()))
 	}
 	to, withCRDs := o.refuge(o.known(s.Digest)), o.policyChangesDefinitions()
