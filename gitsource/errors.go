@@ -32,6 +32,8 @@ var (
 	ErrNotFastForward = errors.New("not a fast-forward")
 	// ErrNoMergeBase means that two commits have no common ancestor, several, or one too far away.
 	ErrNoMergeBase = errors.New("no merge base")
+	// ErrShallow means that a local clone does not have the whole history.
+	ErrShallow = errors.New("the clone is shallow")
 	// ErrLimitExceeded means that the repository is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
 	// ErrCorrupt means that the server's answer is not a valid pack.

@@ -23,7 +23,8 @@ import (
 // directory. Commits are named as in Git: HEAD, a branch, a tag, a full sha, each with optional ~N and ^N.
 // BuildOptions.Path starts at the directory. No program is started.
 //
-// The error is ErrNotGit, ErrRefNotFound or ErrNoMergeBase.
+// The error is ErrNotGit, ErrRefNotFound, ErrNoMergeBase, which is ErrShallow, too, if the clone may lack the merge base,
+// or ErrLimitExceeded.
 func MergeFromDir(dir, into, from string) (*Merge, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -100,7 +101,7 @@ func (d onDisk) merge(base, into, from string) (*Merge, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot merge %s into %s: %w", from, into, err)
 	case parted.IsZero() && cut:
-		return nil, fmt.Errorf("cannot merge %s into %s: %w: the clone is shallow; fetch more of the history: git fetch --unshallow", from, into, ErrNoMergeBase)
+		return nil, fmt.Errorf("cannot merge %s into %s: %w: %w; fetch more of the history: git fetch --unshallow", from, into, ErrNoMergeBase, ErrShallow)
 	case parted.IsZero():
 		return nil, fmt.Errorf("cannot merge %s into %s: %w: they have no common commit", from, into, ErrNoMergeBase)
 	}

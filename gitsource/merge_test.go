@@ -250,7 +250,7 @@ func TestMergeFromDir_FindsCommitsAsGitNamesThem(t *testing.T) {
 	c.commit("four", map[string]string{"a": "2", "c": "1"})
 	shallow := filepath.Join(t.TempDir(), "shallow")
 	c.git("clone", "-q", "--depth=1", "--no-single-branch", "--no-tags", "file://"+c.dir, shallow)
-	if _, err := MergeFromDir(shallow, "origin/main", "origin/far"); !errors.Is(err, ErrNoMergeBase) || !strings.Contains(err.Error(), "git fetch --unshallow") {
+	if _, err := MergeFromDir(shallow, "origin/main", "origin/far"); !errors.Is(err, ErrNoMergeBase) || !errors.Is(err, ErrShallow) || !strings.Contains(err.Error(), "git fetch --unshallow") {
 		t.Errorf("a shallow clone: %v", err)
 	}
 	if _, err := MergeFromDir(t.TempDir(), "main", "HEAD"); !errors.Is(err, ErrNotGit) {

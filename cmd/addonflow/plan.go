@@ -46,7 +46,9 @@ time that the declared pace takes. Without --fleet there are 100 clusters, divid
 
 For a required check, use the exit code. 0: the operator would apply the result, also if it
 changes nothing. 1: the operator would refuse it or not roll it out (spec.blocked), or the branch
-has to be rebased. 5: a commit, or the commit from which both diverged, is not in the clone.`,
+has to be rebased. 2: wrong usage, such as a --path that is in no clone. 3: there is no plan, for
+example because the rendering was interrupted or a limit is exceeded. 5: a commit, or the commit
+from which both diverged, is not in the clone.`,
 		Example: `  # What does my branch do?
   addonflow plan --from main
   # In a pipeline, as a comment
@@ -91,8 +93,15 @@ func (o *planOptions) run(ctx context.Context) error {
 		return &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", o.dir)}
 	}
 	merge, err := gitsource.MergeFromDir(o.dir, o.from, o.to)
-	if err != nil {
+	switch {
+	case errors.Is(err, gitsource.ErrNotGit):
+		return &exitError{code: exitUsage, err: err}
+	case errors.Is(err, gitsource.ErrRefNotFound), errors.Is(err, gitsource.ErrShallow):
 		return &exitError{code: exitNotFound, err: err}
+	case errors.Is(err, gitsource.ErrNoMergeBase): // the branch has to be rebased
+		return &exitError{code: exitFailed, err: err}
+	case err != nil:
+		return &exitError{code: exitTimeout, err: err}
 	}
 	defer merge.Close()
 	before, after := o.side(ctx, o.from, merge.Before, hub), o.side(ctx, o.to, merge.After, hub)
@@ -101,10 +110,10 @@ func (o *planOptions) run(ctx context.Context) error {
 	}
 	planned, err := proposal.Of(before, after, fleet, o.charts)
 	if errors.Is(err, render.ErrInterrupted) {
-		return &exitError{code: exitFailed, err: fmt.Errorf("%w; try again", err)}
+		err = fmt.Errorf("%w; try again", err)
 	}
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return &exitError{code: exitTimeout, err: err}
 	}
 	if err := o.print(planned); err != nil {
 		return err

@@ -10,7 +10,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // repository is examples/hello in a Git repository, on branch main; HEAD is branch change.
@@ -265,6 +267,69 @@ func TestPlan_MasksSecrets(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "+  password: '***'") || strings.Contains(out+hints, "hunter2") {
 		t.Errorf("exit code %d: %s%s", code, out, hints)
 	}
+}
+
+// TestPlan_ExitCodeSaysWhetherThereIsAPlan: only a verdict on the branch has the code of a verdict.
+func TestPlan_ExitCodeSaysWhetherThereIsAPlan(t *testing.T) {
+	elsewhere := newStage(t)
+	if code := elsewhere.run(t.Context(), "plan", "--path", t.TempDir()); code != exitUsage {
+		t.Errorf("in no clone: exit code %d: %s", code, elsewhere.err.String())
+	}
+	for name, c := range map[string]struct {
+		change func(repository)
+		want   int
+		hint   string
+	}{
+		"more directories than are read": {func(r repository) {
+			deep := strings.Repeat("d/", gitsource.DefaultLimits().Depth+1)
+			r.git("checkout", "-q", "main")
+			put(t, r.dir, deep+"one", "1")
+			r.commit()
+			r.git("checkout", "-q", "change")
+			put(t, r.dir, deep+"two", "2")
+		}, exitTimeout, "limit exceeded"},
+		"a branch without a common commit": {func(r repository) {
+			r.git("checkout", "-q", "--orphan", "another")
+			put(t, r.dir, "README.md", "another\n")
+		}, exitFailed, "no merge base"},
+		"a rendering that is interrupted": {func(r repository) {
+			put(t, r.dir, "agent/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent}\n")
+			put(t, r.dir, "agent.yaml", `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: agent}
+spec: {installStrategy: {type: Placements, placements: [{namespace: default, name: all}]}}
+---
+apiVersion: addonflow.io/v1alpha1
+kind: AddOnPackage
+metadata: {name: agent}
+spec: {addOn: agent, manifests: {path: agent}}
+`)
+		}, exitTimeout, "try again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t)
+			c.change(r)
+			r.commit()
+			s := newStage(t)
+			s.cli.charts = interrupted{}
+			if code := s.run(t.Context(), "plan", "--path", r.dir); code != c.want || !strings.Contains(s.err.String(), c.hint) {
+				t.Errorf("exit code %d: %s%s", code, s.out.String(), s.err.String())
+			}
+		})
+	}
+}
+
+// interrupted renders nothing.
+type interrupted struct{}
+
+func (i interrupted) For(string) chart.Engine { return i }
+
+func (interrupted) Admits(*chart.Source, []string) (string, error) { return "", chart.ErrInterrupted }
+
+func (interrupted) Verify(*chart.Source, chart.Input) error { return chart.ErrInterrupted }
+
+func (interrupted) Render(*chart.Source, chart.Input) ([]chart.Manifest, error) {
+	return nil, chart.ErrInterrupted
 }
 
 func TestPlan_NamesACommitThatIsNotThere(t *testing.T) {
