@@ -15,6 +15,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -487,31 +488,49 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if err := a.Live.List(hub, &list, client.InNamespace(rollout.Namespace)); err != nil {
 		return false, "", fmt.Errorf("cannot list approvals: %w", err)
 	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := a.Client.Create(hub, review); err != nil {
+		return false, "", fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
+	}
+	operator := review.Status.UserInfo.Username
+	entered := gates.Entered(list.Items, operator, from.Host())
 	asked := newLevels(from, last, func(text string) { a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", text) })
 	for _, gate := range waiting {
 		var decided []v1alpha1.AddOnApproval
 		for again := true; again; {
-			decided, err = gate.decisions(ctx, rollout, asked, last.comments(), gate.subject.Of(list.Items))
+			decided, err = gate.decisions(ctx, rollout, asked, last.comments(), gate.subject.Of(entered))
 			unread = cmp.Or(unread, err)
 			if again, err = last.readAgain(ctx, from, decided); err != nil {
 				return false, from.Permission(), err
 			}
 		}
-		if len(decided) == 0 {
-			continue
-		}
-		review := &authenticationv1.SelfSubjectReview{}
-		if err := a.Client.Create(hub, review); err != nil {
-			return false, "", fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
-		}
 		for i := range decided {
-			decided[i].Spec.Approver = review.Status.UserInfo.Username
-			if err := a.Client.Create(hub, &decided[i], client.FieldOwner(v1alpha1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
+			decided[i].Spec.Approver = operator
+			if err := a.create(hub, rollout, &decided[i]); err != nil {
 				return false, "", fmt.Errorf("cannot enter the decision of %s: %w", decided[i].Spec.Forge, err)
 			}
 		}
 	}
 	return !asked.unjudged, from.Permission(), unread
+}
+
+// create creates an AddOnApproval. Every user who may create AddOnApprovals can take its name first, so a different
+// object with this name gets an event.
+func (a *Approver) create(ctx context.Context, rollout *v1alpha1.AddOnRollout, decision *v1alpha1.AddOnApproval) error {
+	err := a.Client.Create(ctx, decision, client.FieldOwner(v1alpha1.FieldManager))
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	known, want := &v1alpha1.AddOnApproval{}, decision.Spec
+	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(decision), known); err != nil {
+		return client.IgnoreNotFound(err) // deleted since; the next visit creates it
+	}
+	if !equality.Semantic.DeepEqual(known.Spec, want) {
+		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", fmt.Sprintf(
+			"AddOnApproval %s is not the decision of comment %d by %s on gate %s of stage %s, but has its name: delete it, so that the decision can be entered",
+			known.Name, want.Forge.CommentID, brief.Line(want.Forge.Login, loginShown), want.Gate, want.Stage))
+	}
+	return nil
 }
 
 // levels reads the permissions of accounts, once for all gates of a visit.

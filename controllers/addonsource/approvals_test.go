@@ -365,6 +365,50 @@ func TestApprover_ARejectionCountsUntilTheApprovalIsUsed(t *testing.T) {
 	}
 }
 
+// TestApprover_AnObjectWithTheNameOfADecisionIsReported: the name follows from the comment and the gate, so that every
+// user who may create AddOnApprovals can take it.
+func TestApprover_AnObjectWithTheNameOfADecisionIsReported(t *testing.T) {
+	const at = "2026-01-01T00:01:00Z"
+	for name, c := range map[string]struct {
+		comment map[string]any
+		change  func(*v1alpha1.AddOnApprovalSpec)
+	}{
+		"a rejection, and an object of a user":        {rejectionOf(1, "carol", at), func(d *v1alpha1.AddOnApprovalSpec) { d.Forge, d.Approver = nil, "mallory" }},
+		"an approval, and an object of other content": {commentOf(1, "carol", at), func(d *v1alpha1.AddOnApprovalSpec) { d.Digest += "0" }},
+		"a rejection, and one of an earlier operator": {rejectionOf(1, "carol", at), func(d *v1alpha1.AddOnApprovalSpec) { d.Approver = "mallory" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApprovalScene(t)
+			a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{c.comment}
+			a.look()
+			for a.event() != "" {
+				continue
+			}
+			var list v1alpha1.AddOnApprovalList
+			if err := a.hub.List(t.Context(), &list); err != nil || len(list.Items) != 1 {
+				t.Fatalf("%d decisions, %v", len(list.Items), err)
+			}
+			decision := &list.Items[0]
+			decision.ResourceVersion = ""
+			if err := a.approver.create(t.Context(), a.rollout, decision.DeepCopy()); err != nil || a.event() != "" {
+				t.Errorf("the decision itself is reported, or %v", err)
+			}
+			if err := a.hub.Delete(t.Context(), decision); err != nil {
+				t.Fatal(err)
+			}
+			c.change(&decision.Spec)
+			if err := a.hub.Create(t.Context(), decision); err != nil {
+				t.Fatal(err)
+			}
+			a.look()
+			want := "AddOnApproval " + decision.Name + " is not the decision of comment 1 by carol on gate qa of stage fleet, but has its name"
+			if got := a.event(); !strings.HasPrefix(got, "Warning ApprovalsNotRead "+want) {
+				t.Errorf("event %q", got)
+			}
+		})
+	}
+}
+
 // TestApprover_AnApprovalThatIsWithdrawnIsAwaitedAgainAtOnce: the gate is about the same content and attempt.
 func TestApprover_AnApprovalThatIsWithdrawnIsAwaitedAgainAtOnce(t *testing.T) {
 	a := newApprovalScene(t)
@@ -537,7 +581,9 @@ func (a *approvalScene) decided() (by []string) {
 		a.t.Fatal(err)
 	}
 	for i := range list.Items {
-		by = append(by, list.Items[i].Spec.Forge.Login)
+		if account := list.Items[i].Spec.Forge; account != nil {
+			by = append(by, account.Login)
+		}
 	}
 	return by
 }
