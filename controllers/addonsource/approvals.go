@@ -350,7 +350,8 @@ func awaits() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			now := waiting(e.ObjectNew)
-			return len(now) > 0 && !slices.EqualFunc(waiting(e.ObjectOld), now, func(x, y awaitedGate) bool { return x.subject == y.subject && x.passed == y.passed })
+			same := func(x, y awaitedGate) bool { return x.subject == y.subject && x.passed == y.passed }
+			return len(now) > 0 && !slices.EqualFunc(waiting(e.ObjectOld), now, same)
 		},
 	}
 }
@@ -366,8 +367,8 @@ type awaitedGate struct {
 	used int64
 }
 
-// awaited are the gates of a rollout whose verdict a comment can change, according to its status. EvaluatedAt is set when
-// the approval was used.
+// awaited are the gates of a rollout whose verdict a comment can change, according to its status. EvaluatedAt is set
+// when the approval was used.
 func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 	target := r.Status.Target
 	if target == nil || r.Status.ObservedGeneration != r.Generation || r.Status.Override.Returns() || !r.DeletionTimestamp.IsZero() {
@@ -527,7 +528,8 @@ func (a *Approver) create(ctx context.Context, rollout *v1alpha1.AddOnRollout, d
 	}
 	if !equality.Semantic.DeepEqual(known.Spec, want) {
 		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", fmt.Sprintf(
-			"AddOnApproval %s is not the decision of comment %d by %s on gate %s of stage %s, but has its name: delete it, so that the decision can be entered",
+			"AddOnApproval %s is not the decision of comment %d by %s on gate %s of stage %s, but has its name: "+
+				"delete it, so that the decision can be entered",
 			known.Name, want.Forge.CommentID, brief.Line(want.Forge.Login, loginShown), want.Gate, want.Stage))
 	}
 	return nil

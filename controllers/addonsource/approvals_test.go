@@ -307,7 +307,7 @@ func TestApprover_ARejectionThatCannotBeJudgedIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	const at = "2026-01-01T00:01:00Z"
-	a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{rejectionOf(1, "bob", at), commentOf(2, "carol", at)}
+	a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{rejectionOf(1, "bob"), commentOf(2, "carol", at)}
 	may := a.answers["collaborators/bob/permission"]
 	a.answers["collaborators/bob/permission"] = http.StatusInternalServerError
 	a.event()
@@ -336,11 +336,11 @@ func TestApprover_ARejectionCountsUntilTheApprovalIsUsed(t *testing.T) {
 		comment map[string]any
 		want    []string
 	}{
-		"rejected before the stage begins": {v1alpha1.GatePassed, nil, rejectionOf(1, "carol", at), []string{"carol"}},
+		"rejected before the stage begins": {v1alpha1.GatePassed, nil, rejectionOf(1, "carol"), []string{"carol"}},
 		"approved again":                   {v1alpha1.GatePassed, nil, commentOf(1, "carol", at), nil},
-		"rejected by a stranger":           {v1alpha1.GatePassed, nil, rejectionOf(1, "mallory", at), nil},
-		"rejected after the stage began":   {v1alpha1.GatePassed, &metav1.Time{Time: time.Unix(2000, 0)}, rejectionOf(1, "carol", at), nil},
-		"rejected already":                 {v1alpha1.GateFailed, nil, rejectionOf(1, "carol", at), nil},
+		"rejected by a stranger":           {v1alpha1.GatePassed, nil, rejectionOf(1, "mallory"), nil},
+		"rejected after the stage began":   {v1alpha1.GatePassed, &metav1.Time{Time: time.Unix(2000, 0)}, rejectionOf(1, "carol"), nil},
+		"rejected already":                 {v1alpha1.GateFailed, nil, rejectionOf(1, "carol"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newApprovalScene(t)
@@ -373,9 +373,9 @@ func TestApprover_AnObjectWithTheNameOfADecisionIsReported(t *testing.T) {
 		comment map[string]any
 		change  func(*v1alpha1.AddOnApprovalSpec)
 	}{
-		"a rejection, and an object of a user":        {rejectionOf(1, "carol", at), func(d *v1alpha1.AddOnApprovalSpec) { d.Forge, d.Approver = nil, "mallory" }},
+		"a rejection, and an object of a user":        {rejectionOf(1, "carol"), func(d *v1alpha1.AddOnApprovalSpec) { d.Forge, d.Approver = nil, "mallory" }},
 		"an approval, and an object of other content": {commentOf(1, "carol", at), func(d *v1alpha1.AddOnApprovalSpec) { d.Digest += "0" }},
-		"a rejection, and one of an earlier operator": {rejectionOf(1, "carol", at), func(d *v1alpha1.AddOnApprovalSpec) { d.Approver = "mallory" }},
+		"a rejection, and one of an earlier operator": {rejectionOf(1, "carol"), func(d *v1alpha1.AddOnApprovalSpec) { d.Approver = "mallory" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newApprovalScene(t)
@@ -425,7 +425,7 @@ func TestApprover_ContinuesSoonWhileRejectionsAreNotJudged(t *testing.T) {
 	const at = "2026-01-01T00:01:00Z"
 	var comments []any
 	for i := range 10 {
-		comments = append(comments, rejectionOf(i+1, fmt.Sprintf("mallory%d", i), at))
+		comments = append(comments, rejectionOf(i+1, fmt.Sprintf("mallory%d", i)))
 	}
 	a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, append(comments, commentOf(11, "carol", at))
 	if got := a.look(); len(got) > 0 || a.after != commentsAgain {
@@ -470,8 +470,8 @@ func commentOf(id int, by, at string) map[string]any {
 }
 
 // rejectionOf is a comment that rejects the content of an approvalScene.
-func rejectionOf(id int, by, at string) map[string]any {
-	c := commentOf(id, by, at)
+func rejectionOf(id int, by string) map[string]any {
+	c := commentOf(id, by, "2026-01-01T00:01:00Z")
 	c["body"] = strings.Replace(gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32)), "approve", "reject", 1)
 	return c
 }
@@ -784,7 +784,7 @@ func TestApprover_ARejectionOnAnOldRequestPrecedesAnApproval(t *testing.T) {
 	a := newApprovalScene(t)
 	a.fortyRequests()
 	a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
-	a.answers["issues/1/comments"] = []any{rejectionOf(1, "bob", "2026-01-01T00:01:00Z")}
+	a.answers["issues/1/comments"] = []any{rejectionOf(1, "bob")}
 	if got := a.looks(20); !slices.Equal(got, []string{"bob"}) {
 		t.Errorf("entered %q", got)
 	}
