@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -15,9 +16,7 @@ import (
 // leaks.Hub.Shown.
 func (w *World) Shown(ctx context.Context, planted string, texts map[string][]byte) ([]string, error) {
 	places := map[string][]byte{}
-	for place, text := range texts {
-		places[place] = text
-	}
+	maps.Copy(places, texts)
 	logs, err := filepath.Glob(filepath.Join(w.Dir, "*.log"))
 	if err != nil {
 		return nil, err
