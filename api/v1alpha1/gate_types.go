@@ -305,8 +305,12 @@ type GateStatus struct {
 	// FailedInARow counts the failed evaluations since the last passed one.
 	// +optional
 	FailedInARow int32 `json:"failedInARow,omitempty"`
+	// BeganAt is when an approval gate with forge got its first state in this attempt. After a retry, comments that are
+	// older do not count.
+	// +optional
+	BeganAt *metav1.Time `json:"beganAt,omitempty"`
 	// LastComment is the newest comment at the forge that was entered as a decision. It stays after the AddOnApproval
-	// was deleted: then only newer comments count.
+	// was deleted: then only newer approvals count.
 	// +optional
 	LastComment int64 `json:"lastComment,omitempty"`
 }

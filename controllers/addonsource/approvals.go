@@ -31,6 +31,7 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // Comments are read every commentsAgain when a gate begins to wait for a comment. The longer it waits, the longer is
@@ -360,10 +361,12 @@ func awaits() predicate.Predicate {
 type awaitedGate struct {
 	spec    v1alpha1.ApprovalGate
 	subject gates.Subject
-	// since is when the gate entered its state. passed: only a rejection can change its verdict.
-	since  time.Time
+	// since is when the gate entered its state, and began when it got its first state in the attempt.
+	since, began time.Time
+	// passed: only a rejection can change its verdict.
 	passed bool
-	// used is the newest comment that was entered, even if its AddOnApproval was deleted.
+	// used is the newest comment that was entered, even if its AddOnApproval was deleted. It does not exclude a rejection:
+	// an older one may be read later, and after one that was entered the gate waits for no comment.
 	used int64
 }
 
@@ -377,7 +380,7 @@ func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 	var found []awaitedGate
 	for _, declared := range r.Spec.Stages {
 		at := slices.IndexFunc(r.Status.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == declared.Name })
-		if declared.Gates == nil || at < 0 {
+		if declared.Gates == nil || at < 0 || over(r.Status.Stages[at].Phase) {
 			continue
 		}
 		for _, g := range declared.Gates.Before {
@@ -390,7 +393,7 @@ func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 			}
 			verdict := r.Status.Stages[at].Gates[i]
 			found = append(found, awaitedGate{
-				spec: *g.Approval, since: verdict.Since.Time, passed: verdict.State == v1alpha1.GatePassed, used: verdict.LastComment,
+				spec: *g.Approval, since: verdict.Since.Time, began: cmp.Or(verdict.BeganAt, verdict.Since).Time, passed: verdict.State == v1alpha1.GatePassed, used: verdict.LastComment,
 				subject: gates.Subject{
 					Namespace: r.Namespace, RolloutUID: r.UID, Stage: declared.Name, Gate: g.Name, Digest: target.Digest, Attempt: r.Status.Attempt,
 				},
@@ -398,6 +401,11 @@ func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 		}
 	}
 	return found
+}
+
+// over reports whether a stage waits for no gate any more.
+func over(phase string) bool {
+	return phase == rollout.StageComplete || phase == rollout.StageNothingToDo
 }
 
 // Reconcile reads the comments for which the gates of a rollout wait. An error of the forge becomes an event, and is
@@ -413,8 +421,10 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	waiting := awaited(rollout)
 	key, ok := namespacedName(rollout.Annotations[v1alpha1.SourceAnnotation])
+	about := forge.Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: req.NamespacedName}
 	if len(waiting) == 0 || !ok || key.Namespace != rollout.Namespace || !strings.Contains(rollout.Status.Target.Commit, "sha1:") {
 		a.forget(req.NamespacedName)
+		a.Desk.Use(about, "", "", nil)
 		return ctrl.Result{}, nil
 	}
 	after, source := a.pause(waiting), &v1alpha1.AddOnSource{}
@@ -425,6 +435,7 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, fmt.Errorf("cannot read the source: %w", err)
 	}
 	all, permission, err := a.enter(ctx, rollout, source, waiting)
+	a.Desk.Use(about, "approvals by comment", permission, err)
 	if !all && err == nil {
 		after = commentsAgain
 	}
@@ -604,9 +615,9 @@ func (g awaitedGate) decisions(
 			continue
 		case g.passed && said.Decision == v1alpha1.Approve:
 			continue
-		case c.ID <= g.used: // the comment was used, or its decision was withdrawn
+		case c.ID <= g.used && said.Decision == v1alpha1.Approve: // the comment was used, or its decision was withdrawn
 			continue
-		case g.subject.Attempt > 1 && c.Created.Before(g.since): // the comment was about an earlier attempt
+		case g.subject.Attempt > 1 && c.Created.Before(g.began): // the comment was about an earlier attempt
 			continue
 		case slices.ContainsFunc(known, func(k v1alpha1.AddOnApproval) bool {
 			return k.Spec.Forge != nil && k.Spec.Forge.Host == asked.from.Host() && k.Spec.Forge.CommentID == c.ID
@@ -634,7 +645,7 @@ func (g awaitedGate) decisions(
 	if slices.ContainsFunc(rejects, func(v voice) bool { return !asked.turns[g.account(v)].refused }) {
 		asked.unjudged = true
 		if unread != nil {
-			unread = fmt.Errorf("gate %s of stage %s waits until every rejection is judged: %w", g.subject.Gate, g.subject.Stage, unread)
+			unread = fmt.Errorf("not every rejection of gate %s of stage %s is judged: %w", g.subject.Gate, g.subject.Stage, unread)
 		}
 		return nil, unread
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // spoken is a forge on which accounts have comments and levels.
@@ -316,7 +317,7 @@ func TestApprover_ARejectionThatCannotBeJudgedIsReported(t *testing.T) {
 			t.Errorf("entered %q, and the forge is asked again after %s", got, a.after)
 		}
 	}
-	const want = "Warning ApprovalsNotRead cannot read approvals by comment: gate qa of stage fleet waits until every rejection is judged: permission of bob: "
+	const want = "Warning ApprovalsNotRead cannot read approvals by comment: not every rejection of gate qa of stage fleet is judged: permission of bob: "
 	if a.event(); !strings.HasPrefix(a.event(), want) {
 		t.Error("the event is missing")
 	}
@@ -406,6 +407,47 @@ func TestApprover_AnObjectWithTheNameOfADecisionIsReported(t *testing.T) {
 				t.Errorf("event %q", got)
 			}
 		})
+	}
+}
+
+// TestApprover_ARejectionIsNotOverlooked: gate qa passed at 00:05, because comment 9 approved. The rejection of 00:01 was
+// read later.
+func TestApprover_ARejectionIsNotOverlooked(t *testing.T) {
+	at := func(minute int) *metav1.Time { return new(metav1.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)) }
+	for name, c := range map[string]struct {
+		attempt int32
+		began   *metav1.Time
+		want    []string
+	}{
+		"older than the approval":               {1, nil, []string{"carol"}},
+		"in a later attempt":                    {2, at(0), []string{"carol"}},
+		"about an earlier attempt":              {2, at(2), nil},
+		"without a beginning, as stored before": {2, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApprovalScene(t)
+			a.rollout.Status.Attempt = c.attempt
+			verdict := &a.rollout.Status.Stages[0].Gates[0]
+			verdict.State, verdict.Since, verdict.BeganAt, verdict.LastComment = v1alpha1.GatePassed, at(5), c.began, 9
+			if err := a.hub.Update(t.Context(), a.rollout); err != nil {
+				t.Fatal(err)
+			}
+			a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{rejectionOf(1, "carol")}
+			if got := a.look(); !slices.Equal(got, c.want) {
+				t.Errorf("entered %q", got)
+			}
+		})
+	}
+}
+
+// TestApprover_AStageThatIsOverWaitsForNoComment: all of its clusters left after the approval, or have the content.
+func TestApprover_AStageThatIsOverWaitsForNoComment(t *testing.T) {
+	for _, phase := range []string{rollout.StageComplete, rollout.StageNothingToDo} {
+		a := newApprovalScene(t)
+		a.rollout.Status.Stages[0].Phase, a.rollout.Status.Stages[0].Gates[0].State = phase, v1alpha1.GatePassed
+		if awaits().Create(event.CreateEvent{Object: a.rollout}) {
+			t.Errorf("%s: comments are read", phase)
+		}
 	}
 }
 

@@ -319,8 +319,9 @@ func saidOf(commit string, in planInput) (author, subject string) {
 // targetOf returns the content that an add-on's clusters are to run, with the commit that introduced it. As long as
 // the content stays equal, the commit stays, too, whatever later commits change. An add-on that is declared again
 // after a removal gets a new target. The rollout names the commit, because it is written before the source's status. If
-// the plan only restores an object, or if the commit in the rollout did not introduce the content, the rollout may have
-// been changed or deleted, and the status names the commit.
+// that commit did not introduce the content according to its revision, it was written by hand, and the newest one that
+// did counts. If the plan only restores an object, the commit is taken from the source's status, because the rollout may
+// have been changed or deleted.
 func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 	target := v1alpha1.Target{
 		Source:   strings.TrimPrefix(in.source, in.namespace+"/"),
@@ -329,13 +330,13 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 		Commit:   in.head,
 	}
 	if r := in.seen.rollouts[addOn.Name]; r != nil && r.Annotations[v1alpha1.SourceAnnotation] == in.source {
-		stays := targetedBy(r, in.source) && r.Spec.Target.Digest == addOn.Digest
-		introduced, known := in.seen.introduced[target.Revision]
-		edited := stays && known && !slices.Contains(introduced, r.Spec.Target.Commit)
-		if stays && !edited {
+		if targetedBy(r, in.source) && r.Spec.Target.Digest == addOn.Digest {
 			target.Commit = r.Spec.Target.Commit
+			if by := in.seen.introduced[target.Revision]; len(by) > 0 && !slices.Contains(by, target.Commit) {
+				target.Commit = by[0]
+			}
 		}
-		if !in.restoring && !edited {
+		if !in.restoring {
 			return target
 		}
 	}

@@ -60,7 +60,7 @@ func TestTargetOf(t *testing.T) {
 		"EditedBeforeTheHead": {
 			"a later commit does not keep a commit that was written by hand", oldDigest, ownRollout(edited), status("main@sha1:aaa"), false, "main@sha1:aaa",
 		},
-		"EditedWithoutStatus": {"if no commit is known, the head has the content", oldDigest, ownRollout(edited), nil, false, "main@sha1:bbb"},
+		"EditedWithoutStatus": {"the revision has the commit, too", oldDigest, ownRollout(edited), nil, false, "main@sha1:aaa"},
 		"Equal":               {"equal content keeps its commit", oldDigest, ownRollout(running), status("main@sha1:ccc"), false, "main@sha1:aaa"},
 		"Changed":             {"new content has the head", newDigest, ownRollout(running), nil, false, "main@sha1:bbb"},
 		"Deleted":             {"the status remembers a deleted rollout", oldDigest, nil, status("main@sha1:aaa"), false, "main@sha1:aaa"},

@@ -177,14 +177,14 @@ func (b *Book) SetConditions(obj conditions.Setter) {
 }
 
 // setDenied sets the condition CommitStatusDenied. It is True, with the problem of the token and the permission that
-// it needs, or absent. While the forge gives no answer about the token, the condition does not change.
+// it needs for statuses or for another purpose (Desk.Use), or absent. While the forge gives no answer about the token, the condition does not change.
 func (b *Book) setDenied(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusDeniedCondition
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	denied := slices.IndexFunc(troubles, func(t commitstatus.Trouble) bool { return t.Denied != "" })
-	needs := "it needs " + commitstatus.Permission(b.provider)
+	needs, other := "it needs "+commitstatus.Permission(b.provider), b.desk.refusalOf(b.key)
 	switch {
-	case b.owner != "" || len(b.marks) == 0:
+	case b.owner != "" || len(b.marks) == 0 && other.denied == "":
 		conditions.Delete(obj, condition)
 	case errors.As(b.err, new(noTokenError)):
 		conditions.MarkTrue(obj, condition, v1alpha1.TokenMissingReason, "%s; %s", b.err, needs)
@@ -192,6 +192,8 @@ func (b *Book) setDenied(obj conditions.Setter) {
 	case denied >= 0:
 		t := troubles[denied]
 		conditions.MarkTrue(obj, condition, string(t.Denied), "%s; %s has the token, and %s", t.Text, b.secret, needs)
+	case other.denied != "":
+		conditions.MarkTrue(obj, condition, string(other.denied), "%s; %s has the token", other.text, b.secret)
 	case !slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool { return m.Posting != nil }):
 		conditions.Delete(obj, condition)
 	}

@@ -77,6 +77,8 @@ type Desk struct {
 	routes map[client.ObjectKey]address
 	// requests has the user's last request about each object.
 	requests map[Key]string
+	// refusals are those of purposes other than commit statuses. See Use.
+	refusals map[Key]refusal
 }
 
 // NewDesk returns a desk. Nothing is posted until Start; add the desk to the manager.
@@ -92,6 +94,7 @@ func NewDesk(o Options) *Desk {
 		limiters: map[string]*rate.Limiter{},
 		routes:   map[client.ObjectKey]address{},
 		requests: map[Key]string{},
+		refusals: map[Key]refusal{},
 	}
 	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: o.Now, Notify: d.notify, Link: d.link})
 	return d
@@ -204,6 +207,7 @@ func (d *Desk) Forget(key Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.requests, key)
+	delete(d.refusals, key)
 	if key.Kind != v1alpha1.AddOnSourceKind {
 		return
 	}

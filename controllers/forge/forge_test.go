@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"maps"
@@ -699,5 +700,30 @@ func TestRenewedTokensAreForgotten(t *testing.T) {
 	b.desk.Forget(b.key)
 	if n := len(b.desk.limiters); n != 0 {
 		t.Errorf("%d limiters without a token in use", n)
+	}
+}
+
+// TestCommitStatusDenied_NamesOtherPurposesOfTheToken: the forge accepts every status, and refuses to show comments.
+func TestCommitStatusDenied_NamesOtherPurposesOfTheToken(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.settles(want(commitstatus.Success, "applied"))
+	if c := b.denied(); c != nil {
+		t.Fatalf("denied %+v", c)
+	}
+	refused := &commitstatus.DeliveryError{Reason: "forge.example does not let the token read comments (403)", Denied: commitstatus.PermissionMissing}
+	b.desk.Use(b.key, "approvals by comment", "read:issue", fmt.Errorf("request 7: %w", refused))
+	b.awaitRequest()
+	b.desk.Use(b.key, "approvals by comment", "read:issue", errors.New("the forge hangs"))
+	b.reconcile(nothing)
+	c := b.denied()
+	if c == nil || c.Reason != string(commitstatus.PermissionMissing) ||
+		!strings.HasPrefix(c.Message, "cannot use the token for approvals by comment: request 7: forge.example does not let the token read comments (403); it needs read:issue; ") {
+		t.Errorf("denied %+v", c)
+	}
+	b.desk.Use(b.key, "approvals by comment", "read:issue", nil)
+	b.awaitRequest()
+	b.reconcile(nothing)
+	if c := b.denied(); c != nil {
+		t.Errorf("denied %+v", c)
 	}
 }

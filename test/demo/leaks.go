@@ -18,6 +18,9 @@ func (w *World) Shown(ctx context.Context, planted string, texts map[string][]by
 	places := map[string][]byte{}
 	maps.Copy(places, texts)
 	logs, err := filepath.Glob(filepath.Join(w.Dir, "*.log"))
+	if err == nil && len(logs) == 0 {
+		err = fmt.Errorf("no operator left a log in %s", w.Dir)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package leaks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -148,10 +149,13 @@ func confidential(entries map[string][]byte, key string, value []byte) []string 
 	case key == corev1.DockerConfigJsonKey:
 		return passwords(value)
 	case key == "password" && len(user) > 0:
-		return []string{string(value), string(user) + ":" + string(value)}
+		password := string(bytes.TrimSpace(value))
+		return []string{password, string(user) + ":" + password}
 	case bytes.HasPrefix(value, []byte("-----BEGIN ")) && bytes.Contains(value, []byte("PRIVATE KEY")):
-		lines := strings.Split(string(value), "\n")
-		return []string{string(bytes.TrimSpace(value)), lines[len(lines)/2]}
+		all := string(bytes.TrimSpace(value))
+		_, body, _ := strings.Cut(all, "\n")
+		line, _, _ := strings.Cut(body, "\n")
+		return []string{all, cmp.Or(line, all)}
 	case slices.Contains([]string{"token", "bearerToken", "password", "identity", "key", "githubAppPrivateKey"}, key), strings.HasSuffix(key, ".key"):
 		return []string{string(bytes.TrimSpace(value))}
 	}

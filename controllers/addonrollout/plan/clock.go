@@ -94,7 +94,7 @@ func (r retiming) stages(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
 		stages[i].Gates = slices.Clone(stages[i].Gates)
 		for k := range stages[i].Gates {
 			g := &stages[i].Gates[k]
-			g.Since, g.EvaluatedAt = r.time(g.Since), r.time(g.EvaluatedAt)
+			g.Since, g.BeganAt, g.EvaluatedAt = r.time(g.Since), r.time(g.BeganAt), r.time(g.EvaluatedAt)
 		}
 	}
 	return stages

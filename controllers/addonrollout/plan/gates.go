@@ -108,6 +108,9 @@ func (t *turn) storedVerdict(stage string, when v1alpha1.GateMoment, declared v1
 	if s.Since != nil && s.Since.After(now.Time) {
 		s.Since = &now
 	}
+	if s.BeganAt != nil && s.BeganAt.After(now.Time) {
+		s.BeganAt = &now
+	}
 	if s.EvaluatedAt != nil && s.EvaluatedAt.After(now.Time) {
 		s.EvaluatedAt = nil
 		if s.Type == v1alpha1.GateApproval {
@@ -120,10 +123,18 @@ func (t *turn) storedVerdict(stage string, when v1alpha1.GateMoment, declared v1
 // enter gives the gate a verdict.
 func (g *gate) enter(v gates.Verdict, now time.Time) {
 	if g.status.State != v.State {
-		stamp := metav1.NewTime(now).Rfc3339Copy()
-		g.status.Since = &stamp
+		g.stamp(now)
 	}
 	g.status.State, g.status.Reason, g.status.By = v.State, brief.Line(v.Reason, gateTextLimit), brief.Line(v.By, gateTextLimit)
+}
+
+// stamp stores when the gate entered its state, and the first time also when the gate began.
+func (g *gate) stamp(now time.Time) {
+	since := metav1.NewTime(now).Rfc3339Copy()
+	g.status.Since = &since
+	if g.Approval != nil && g.Approval.Forge != nil && g.status.BeganAt == nil {
+		g.status.BeganAt = &since
+	}
 }
 
 // evaluate evaluates a window. It reads the window only if the window was edited or its openings have passed.
@@ -241,8 +252,7 @@ func (g *gate) ask(asked bool, now time.Time) {
 	case !asked && !decided && !g.Type.Measured() && (g.Type == v1alpha1.GateWindow || g.stored.Since == nil):
 		g.status = g.stored
 	case asked && g.status.Since == nil:
-		stamp := metav1.NewTime(now).Rfc3339Copy()
-		g.status.Since = &stamp
+		g.stamp(now)
 	}
 }
 

@@ -107,7 +107,8 @@ func TestTheLastCommentThatCountedStaysKnownAfterItsApprovalIsWithdrawn(t *testi
 			Forge: &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: "bob", CommentID: comment},
 		}}
 	}
-	stored := v1alpha1.AddOnRolloutStatus{Attempt: 1}
+	stored, now := v1alpha1.AddOnRolloutStatus{Attempt: 1}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	began := now.Add(time.Minute)
 	for _, step := range []struct {
 		entered []v1alpha1.AddOnApproval
 		state   v1alpha1.GateState
@@ -120,7 +121,14 @@ func TestTheLastCommentThatCountedStaysKnownAfterItsApprovalIsWithdrawn(t *testi
 		turn := &turn{Observation: &Observation{Rollout: &v1alpha1.AddOnRollout{}, Choice: Choice{Target: v1alpha1.Target{Digest: "d"}}}, stored: stored}
 		turn.Rollout.Spec.Stages = []v1alpha1.Stage{{Name: "canary", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{declared}}}}
 		turn.Approvals = Approvals{Read: true, Counted: step.entered}
-		got := turn.judgeGates()[0].status
+		now = now.Add(time.Minute)
+		turn.Look.Wall = now
+		g := turn.judgeGates()[0]
+		g.ask(true, now)
+		got := g.status
+		if !got.BeganAt.Time.Equal(began) || !got.Since.Time.Equal(now) {
+			t.Errorf("began at %s and is %s since %s, want %s and %s", got.BeganAt, got.State, got.Since, began, now)
+		}
 		if got.State != step.state || got.LastComment != step.used {
 			t.Errorf("after %d decisions: %+v, want %s and comment %d", len(step.entered), got, step.state, step.used)
 		}
@@ -132,9 +140,9 @@ func TestTheLastCommentThatCountedStaysKnownAfterItsApprovalIsWithdrawn(t *testi
 // soak.
 func TestVerdictsMoveWithTheOperatorsClock(t *testing.T) {
 	start := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	stages := []v1alpha1.StageStatus{{Name: "canary", Gates: []v1alpha1.GateStatus{{Name: "slo", Since: &start, EvaluatedAt: &start}, {Name: "new"}}}}
+	stages := []v1alpha1.StageStatus{{Name: "canary", Gates: []v1alpha1.GateStatus{{Name: "slo", Since: &start, BeganAt: &start, EvaluatedAt: &start}, {Name: "new"}}}}
 	got := retiming{step: -time.Hour}.stages(stages)[0].Gates
-	if want := start.Add(-time.Hour); !got[0].EvaluatedAt.Time.Equal(want) || !got[0].Since.Time.Equal(want) || got[1].Since != nil {
+	if want := start.Add(-time.Hour); !got[0].EvaluatedAt.Time.Equal(want) || !got[0].Since.Time.Equal(want) || !got[0].BeganAt.Time.Equal(want) || got[1].Since != nil {
 		t.Errorf("got %+v", got)
 	}
 	if !stages[0].Gates[0].EvaluatedAt.Equal(&start) {
