@@ -21,9 +21,10 @@ import (
 // Restoration is a commit and an earlier commit whose files can be restored. The trees are readable until it is
 // closed.
 type Restoration struct {
-	// Head is the newer commit, and Then the earlier one.
-	Head, Then *Tree
-	// Changes are the files that differ, sorted by path, with the change that restores them.
+	// Head is the newest commit, and Then the earlier one. Began is the commit at which the branch with the given name
+	// began; without such a branch, it is Head.
+	Head, Then, Began *Tree
+	// Changes are the files that differ between Began and Then, sorted by path, with the change that restores them.
 	Changes []FileChange
 	// Proposed are the changes of the branch with the given name; nil if there is no such branch.
 	Proposed *[]FileChange
@@ -55,7 +56,7 @@ const (
 )
 
 // Restore fetches the commit of the repository's reference and the earlier commit, in one pack. If the repository has
-// a branch of the given name, Restore also reads the changes of that branch. The error is one of Fetch's.
+// a branch of the given name, Restore also reads where that branch began and what it changes. The error is one of Fetch's.
 // The caller closes the Restoration.
 //
 // No signature is checked, because nothing of the Restoration is applied.
@@ -104,8 +105,12 @@ func (s *session) deepen(then plumbing.Hash, head target, wants []plumbing.Hash)
 
 // restoration compares the commits of a pack.
 func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash) (*Restoration, error) {
-	var roots [3]plumbing.Hash
-	for i, hash := range []plumbing.Hash{head.commit, then, proposed} {
+	began, err := s.beganAt(p, head, proposed)
+	if err != nil {
+		return nil, err
+	}
+	var roots [4]plumbing.Hash
+	for i, hash := range []plumbing.Hash{head.commit, then, began, proposed} {
 		if hash.IsZero() {
 			continue
 		}
@@ -118,9 +123,9 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 		}
 		roots[i] = c.TreeHash
 	}
-	changes, err := changesOf(s.ctx, p, s.repository.options.Limits, roots[0], roots[1])
+	changes, err := changesOf(s.ctx, p, s.repository.options.Limits, roots[2], roots[1])
 	if err != nil {
-		return nil, fmt.Errorf("cannot compare commits %s and %s of %s: %w", head.commit, then, s.repository.options.URL, err)
+		return nil, fmt.Errorf("cannot compare commits %s and %s of %s: %w", began, then, s.repository.options.URL, err)
 	}
 	r := &Restoration{
 		Head: s.files(newGitFiles(p, roots[0])), Then: s.files(newGitFiles(p, roots[1])),
@@ -128,12 +133,12 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 	}
 	r.Head.revision = Revision{Ref: head.short, Commit: head.commit.String()}
 	r.Then.revision = Revision{Commit: then.String()}
+	if r.Began = r.Head; began != head.commit {
+		r.Began = s.files(newGitFiles(p, roots[2]))
+		r.Began.revision = Revision{Commit: began.String()}
+	}
 	if !proposed.IsZero() {
-		began, err := s.beganAt(p, head, proposed)
-		if err != nil {
-			return nil, err
-		}
-		changes, err := changesOf(s.ctx, p, s.repository.options.Limits, began, roots[2])
+		changes, err := changesOf(s.ctx, p, s.repository.options.Limits, roots[2], roots[3])
 		if err != nil {
 			return nil, fmt.Errorf("cannot read what commit %s of %s changes: %w", proposed, s.repository.options.URL, err)
 		}
@@ -143,27 +148,23 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 	return r, nil
 }
 
-// beganAt is the tree with which a branch of one commit is compared. It is the tree of the commit's parent, if that
-// was once the newest commit of the reference; otherwise the newest tree.
+// beganAt is the commit at which a branch of one commit began. It is the commit's parent, if that was once the newest
+// commit of the reference; otherwise the newest commit.
 func (s *session) beganAt(p *pack, head target, proposed plumbing.Hash) (plumbing.Hash, error) {
-	at := head.commit
+	if proposed.IsZero() {
+		return head.commit, nil
+	}
 	c, err := p.commit(proposed)
-	if err == nil && len(c.ParentHashes) == 1 && c.ParentHashes[0] != at && p.has(c.ParentHashes[0]) {
-		contained, failed := s.contains(at, c.ParentHashes[0])
+	if err == nil && len(c.ParentHashes) == 1 && c.ParentHashes[0] != head.commit && p.has(c.ParentHashes[0]) {
+		contained, failed := s.contains(head.commit, c.ParentHashes[0])
 		if err = failed; contained {
-			at = c.ParentHashes[0]
+			return c.ParentHashes[0], err
 		}
-	}
-	if err == nil {
-		c, err = p.commit(at)
-	}
-	if err == nil {
-		err = p.complete(c.TreeHash)
 	}
 	if err != nil {
 		return plumbing.ZeroHash, fmt.Errorf("cannot read where the branch of commit %s of %s began: %w", proposed, s.repository.options.URL, err)
 	}
-	return c.TreeHash, nil
+	return head.commit, nil
 }
 
 // Read returns changes with the content of their files. The error is ErrManyChanges if they are too many or too large.
@@ -196,9 +197,9 @@ func (r *Restoration) Read(changes []FileChange) ([]FileChange, error) {
 	return read, nil
 }
 
-// Reads reports whether a build of one of the commits has read the file.
+// Reads reports whether a build of Began or Then has read the file.
 func (r *Restoration) Reads(file string) bool {
-	for _, t := range []*Tree{r.Head, r.Then} {
+	for _, t := range []*Tree{r.Began, r.Then} {
 		if files, ok := t.files.(*gitFiles); ok {
 			files.mu.Lock()
 			read := files.read[file]
@@ -211,20 +212,20 @@ func (r *Restoration) Reads(file string) bool {
 	return false
 }
 
-// With returns the tree of the newer commit after some of the changes.
+// With returns the tree of Began after some of the changes.
 func (r *Restoration) With(changes []FileChange) (*Tree, error) {
-	head, ok := r.Head.files.(*gitFiles)
+	began, ok := r.Began.files.(*gitFiles)
 	if !ok {
 		return nil, errors.New("cannot change a tree that is not of Git")
 	}
-	files := newGitFiles(head.objects, head.root)
+	files := newGitFiles(began.objects, began.root)
 	files.merged = map[string][]entry{}
 	for _, c := range changes {
 		if err := files.change(c); err != nil {
 			return nil, err
 		}
 	}
-	return &Tree{files: files, limits: r.Head.limits, redaction: r.Head.redaction}, nil
+	return &Tree{files: files, limits: r.Began.limits, redaction: r.Began.redaction}, nil
 }
 
 // change makes a change in the directories of its file. A directory without files is removed.

@@ -43,6 +43,12 @@ import (
 const (
 	planTimeout = 3 * time.Minute
 	plansAtOnce = 4
+	// planAgain is the pause before a request without a green plan is planned again. It doubles up to planRarely, so
+	// that red plans do not use up the requests that the forge allows. slowPlans is how many plans that are not made in
+	// time end a visit.
+	planAgain  = time.Minute
+	planRarely = 15 * time.Minute
+	slowPlans  = 2
 )
 
 // Planner answers the pull requests of AddOnSources with plans. It is a separate controller, so that neither a forge
@@ -58,9 +64,9 @@ type Planner struct {
 	seats  chan struct{}
 
 	mu sync.Mutex
-	// answered has the requests of each source that have a green plan, and the subject of each plan. A red plan is made
-	// again in each visit, because its cause may be on the hub or in a registry.
-	answered map[client.ObjectKey]map[int64]planned
+	// answered has the last answer to each request of each source. A red plan is made again, because its cause may be
+	// on the hub or in a registry.
+	answered map[client.ObjectKey]map[int64]answered
 	// lastVisits are the requests of the last visit to each source.
 	lastVisits map[client.ObjectKey]lastVisit
 }
@@ -77,11 +83,22 @@ type planned struct {
 	head, into string
 }
 
+// answered is an answer to a request, or the try to give one.
+type answered struct {
+	about planned
+	// green: the plan is accepted. Otherwise the request is planned again when the pause is over, or at once for
+	// another requestedAt.
+	green       bool
+	requestedAt string
+	pause       time.Duration
+	again       time.Time
+}
+
 // NewPlanner returns a planner that reads repositories as the reconciler does.
 func NewPlanner(r *Reconciler, fleet func(context.Context) (proposal.Fleet, error)) *Planner {
 	return &Planner{
 		Reconciler: r, Fleet: fleet, visits: newErrands(), seats: make(chan struct{}, plansAtOnce),
-		answered: map[client.ObjectKey]map[int64]planned{}, lastVisits: map[client.ObjectKey]lastVisit{},
+		answered: map[client.ObjectKey]map[int64]answered{}, lastVisits: map[client.ObjectKey]lastVisit{},
 	}
 }
 
@@ -171,8 +188,7 @@ func (l *Planner) forget(key client.ObjectKey) {
 	delete(l.lastVisits, key)
 }
 
-// answer plans the requests of a source that have no plan, a red plan, or a plan about another commit. The error is
-// fit for an event.
+// answer plans the requests of a source that are due. The error is fit for an event.
 func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	branch := forge.Branch(source)
 	switch {
@@ -210,25 +226,19 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 	failures := 0
 	seen := &visit{known: p.memories.charts(key, p.spec)}
 	defer func() { seen.from.close() }()
-	for _, request := range open {
-		about := planned{generation: source.Generation, head: request.SHA, into: into.Commit}
-		if l.has(key, request.Number, about) {
-			continue
-		}
-		l.note(key, request.Number, planned{})
+	for _, request := range l.due(source, into.Commit, open) {
+		last := l.begun(source, into.Commit, request)
 		one := &planning{pass: p, planner: l, visit: seen, repository: repository, requests: requests, statuses: statuses, request: request}
 		green, err := one.run(ctx)
+		last.green, last.again = green && err == nil, l.Clock().Add(last.pause)
+		l.note(key, request.Number, last)
 		if err != nil {
 			if failures++; failed == nil {
 				failed = fmt.Errorf("cannot plan pull request %d: %w", request.Number, err)
 			}
-			if _, registry := errors.AsType[*unreadChart](err); errors.Is(err, context.DeadlineExceeded) && !registry {
-				break // the server hangs, also for the others
-			}
-			continue
 		}
-		if green {
-			l.note(key, request.Number, about)
+		if seen.endsWith(err) {
+			break
 		}
 	}
 	if failures > 1 {
@@ -242,26 +252,55 @@ func (l *Planner) keep(key client.ObjectKey, open []commitstatus.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answered[key] == nil {
-		l.answered[key] = map[int64]planned{}
+		l.answered[key] = map[int64]answered{}
 	}
-	maps.DeleteFunc(l.answered[key], func(number int64, _ planned) bool {
+	maps.DeleteFunc(l.answered[key], func(number int64, _ answered) bool {
 		return !slices.ContainsFunc(open, func(r commitstatus.Request) bool { return r.Number == number })
 	})
 }
 
-// has reports whether a request has its green plan.
-func (l *Planner) has(key client.ObjectKey, number int64, about planned) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.answered[key][number] == about
+// due returns the requests to plan in a visit. Those without an answer are the first, and then those with the shortest
+// pause, so that a plan that is never made in time delays no other.
+func (l *Planner) due(source *v1alpha1.AddOnSource, into string, open []commitstatus.Request) []commitstatus.Request {
+	now, requestedAt := l.Clock(), source.Annotations[fluxmeta.ReconcileRequestAnnotation]
+	pauses := map[int64]time.Duration{}
+	due := slices.DeleteFunc(slices.Clone(open), func(r commitstatus.Request) bool {
+		last := l.last(source, into, r)
+		pauses[r.Number] = last.pause
+		return last.green || last.requestedAt == requestedAt && now.Before(last.again)
+	})
+	slices.SortStableFunc(due, func(a, b commitstatus.Request) int { return cmp.Compare(pauses[a.Number], pauses[b.Number]) })
+	return due
 }
 
-// note stores the subject of the green plan of a request; zero: the request has none.
-func (l *Planner) note(key client.ObjectKey, number int64, about planned) {
+// last returns the last answer to a request if nothing that it is about has changed; without one, the answer has no
+// pause.
+func (l *Planner) last(source *v1alpha1.AddOnSource, into string, request commitstatus.Request) answered {
+	about := planned{generation: source.Generation, head: request.SHA, into: into}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last := l.answered[client.ObjectKeyFromObject(source)][request.Number]; last.about == about {
+		return last
+	}
+	return answered{about: about}
+}
+
+// begun notes that a request is planned, because the visit may be interrupted.
+func (l *Planner) begun(source *v1alpha1.AddOnSource, into string, request commitstatus.Request) answered {
+	next := l.last(source, into, request)
+	next.requestedAt = source.Annotations[fluxmeta.ReconcileRequestAnnotation]
+	next.pause = min(max(planAgain, 2*next.pause), planRarely)
+	next.again = l.Clock().Add(next.pause)
+	l.note(client.ObjectKeyFromObject(source), request.Number, next)
+	return next
+}
+
+// note stores the last answer to a request.
+func (l *Planner) note(key client.ObjectKey, number int64, last answered) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answered[key] != nil {
-		l.answered[key][number] = about
+		l.answered[key][number] = last
 	}
 }
 
@@ -271,6 +310,18 @@ type visit struct {
 	from registries
 	// known are the charts of the commit that was judged last, and of the branch.
 	known charts
+	// slow is how many plans were not made in time.
+	slow int
+}
+
+// endsWith reports whether the error of a request ends the visit: a server that hangs also hangs for the other
+// requests.
+func (v *visit) endsWith(err error) bool {
+	if unmade, ok := errors.AsType[unmadePlan](err); ok && errors.Is(unmade.error, context.DeadlineExceeded) {
+		v.slow++
+	}
+	_, registry := errors.AsType[*unreadChart](err)
+	return v.slow == slowPlans || errors.Is(err, context.DeadlineExceeded) && !registry
 }
 
 // keep notes the charts of a commit.
@@ -344,7 +395,7 @@ func (g *planning) seated(ctx context.Context, merge readMerge) (proposal.Propos
 }
 
 // unmadePlan is why the plan of a request that was read could not be made. It does not unwrap to its cause, because a
-// deadline of the plan is none of a server, and the plans of other requests may be made in time.
+// plan that is not made in time may be a large one. If the API server hangs, the next plan is not made in time either.
 type unmadePlan struct{ error }
 
 // builtTree has the objects of a commit, or why they could not be read.

@@ -16,6 +16,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,6 +133,8 @@ type planScene struct {
 	events  *record.FakeRecorder
 	request ctrl.Request
 	hub     client.WithWatch
+	// passed is the time that has passed in the scene.
+	passed atomic.Int64
 }
 
 const planTemplate = `apiVersion: addon.open-cluster-management.io/v1alpha1
@@ -203,7 +206,7 @@ func newPlanScene(t *testing.T, spec v1alpha1.PullRequestsSpec) *planScene {
 		}},
 	).Build()
 	desk := forge.NewDesk(forge.Options{Secrets: s.hub, Sources: s.hub, HTTP: &http.Client{Timeout: 2 * time.Second}, Now: time.Now})
-	s.planner = NewPlanner(New(Config{Client: s.hub, Live: s.hub, Events: s.events, Desk: desk, Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}}),
+	s.planner = NewPlanner(New(Config{Client: s.hub, Live: s.hub, Events: s.events, Desk: desk, Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Clock: s.now}),
 		func(context.Context) (proposal.Fleet, error) {
 			fleet := proposal.Fleet{}
 			for i := range 3 {
@@ -215,9 +218,9 @@ func newPlanScene(t *testing.T, spec v1alpha1.PullRequestsSpec) *planScene {
 }
 
 // commit writes the add-on with a version to a branch.
-func (s *planScene) commit(branch, version string) string {
+func (s *planScene) commit(branch, version string) {
 	s.t.Helper()
-	return s.commitFile(branch+" "+version, strings.Replace(planTemplate, "VERSION", version, 1))
+	s.commitFile(branch+" "+version, strings.Replace(planTemplate, "VERSION", version, 1))
 }
 
 // commitFile writes the file of the add-on.
@@ -258,9 +261,19 @@ func (s *planScene) askFor(text string, repo int) {
 	}}
 }
 
-// plan makes one visit, and returns the comments and statuses on the forge.
+// now is the time of the scene.
+func (s *planScene) now() time.Time { return time.Unix(1e9, s.passed.Load()) }
+
+// plan makes one visit after the longest pause, and returns the comments and statuses on the forge.
 func (s *planScene) plan() (comments, statuses []string) {
 	s.t.Helper()
+	return s.planAfter(planRarely)
+}
+
+// planAfter makes one visit after a time.
+func (s *planScene) planAfter(pause time.Duration) (comments, statuses []string) {
+	s.t.Helper()
+	s.passed.Add(int64(pause))
 	if _, err := s.planner.Reconcile(s.t.Context(), s.request); err != nil {
 		s.t.Fatal(err)
 	}
@@ -419,6 +432,45 @@ func TestPlanner_PlansAgainWhileThePlanIsRed(t *testing.T) {
 	}
 }
 
+// TestPlanner_PlansRedOnesAgainAfterAPauseThatDoubles: a red plan that does not change costs a few requests to the forge,
+// however short the interval is. A new commit of the request or the user's request ends the pause.
+func TestPlanner_PlansRedOnesAgainAfterAPauseThatDoubles(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("[not, a, string]", 1)
+	plans, fleet := 0, s.planner.Fleet
+	s.planner.Fleet = func(ctx context.Context) (proposal.Fleet, error) {
+		plans++
+		return fleet(ctx)
+	}
+	visit := func(when string, after time.Duration, want int) {
+		t.Helper()
+		before := plans
+		if _, statuses := s.planAfter(after); plans-before != want || !strings.HasPrefix(statuses[0], "failure ") {
+			t.Errorf("%s: %d plans, want %d; statuses %v; %s", when, plans-before, want, statuses, s.event())
+		}
+	}
+	visit("first", 0, 1)
+	for _, pause := range []time.Duration{1, 2, 4, 8, 15, 15} {
+		visit("during the pause", pause*time.Minute-time.Second, 0)
+		visit(fmt.Sprintf("after %d minutes", pause), time.Second, 1)
+	}
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now"}
+	if err := s.hub.Update(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	visit("the user's request", 0, 1)
+	visit("the same request", 0, 0)
+	s.ask("[neither, a, string]", 1)
+	visit("a new commit", 0, 1)
+	visit("after the first pause", planAgain, 1)
+	s.commit("main", "v3")
+	visit("a new commit of the branch", 0, 1)
+}
+
 // planned is the plan of request 7 as data.
 func (s *planScene) planned() proposal.Proposal {
 	s.t.Helper()
@@ -472,17 +524,56 @@ func TestPlanner_PlansAgainWhenTheRequestIsBackAtAnEarlierCommit(t *testing.T) {
 	}
 }
 
+// askAlso adds an older request with the same head.
+func (s *planScene) askAlso(number int) {
+	s.t.Helper()
+	older := maps.Clone(s.forge.requests[0])
+	older["number"] = number
+	head, _ := older["head"].(map[string]any)
+	if err := s.repo.SetRef(fmt.Sprintf("refs/pull/%d/head", number), fmt.Sprint(head["sha"])); err != nil {
+		s.t.Fatal(err)
+	}
+	s.forge.requests = append(s.forge.requests, older)
+}
+
+// TestPlanner_SlowPlansEndTheVisit: the plans of the two newest requests are never made in time, as if the API server hung.
+// The next visit begins with the request that had no turn, and tries the others again after their pause, which doubles.
+func TestPlanner_SlowPlansEndTheVisit(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 1)
+	s.askAlso(6)
+	s.askAlso(5)
+	slow, reads, fleet := true, 0, s.planner.Fleet
+	s.planner.Fleet = func(ctx context.Context) (proposal.Fleet, error) {
+		if reads++; slow {
+			return proposal.Fleet{}, fmt.Errorf("cannot list the clusters: %w", context.DeadlineExceeded)
+		}
+		return fleet(ctx)
+	}
+	visit := func(when string, after time.Duration, want int) (comments []string) {
+		t.Helper()
+		before := reads
+		if comments, _ = s.planAfter(after); reads-before != want {
+			t.Errorf("%s: %d plans, want %d; %s", when, reads-before, want, s.event())
+		}
+		return comments
+	}
+	visit("the first visit", 0, 2)
+	slow = false
+	if comments := visit("the second visit", 0, 1); len(comments) != 1 || !strings.Contains(comments[0], "`#5 into main`") {
+		t.Errorf("comments: %v", comments)
+	}
+	slow = true
+	visit("after the first pause", planAgain, 2)
+	visit("during the second pause", planAgain, 0)
+	visit("after the second pause", planAgain, 2)
+}
+
 // TestPlanner_ASlowPlanStopsNoOther: the plan of the newest request is never made in time.
 func TestPlanner_ASlowPlanStopsNoOther(t *testing.T) {
 	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
 	s.ask("v2", 1)
-	older := maps.Clone(s.forge.requests[0])
-	older["number"] = 6
-	head, _ := older["head"].(map[string]any)
-	if err := s.repo.SetRef("refs/pull/6/head", fmt.Sprint(head["sha"])); err != nil {
-		t.Fatal(err)
-	}
-	s.forge.requests = append(s.forge.requests, older)
+	s.askAlso(6)
 	reads, fleet := 0, s.planner.Fleet
 	s.planner.Fleet = func(ctx context.Context) (proposal.Fleet, error) {
 		if reads++; reads == 1 {

@@ -362,20 +362,17 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 // no set of files does, why has the reason. It tries three sets, the smallest first: templates, packages and
 // configurations; these and the ClusterManagementAddOn; all files of their directories that a build of one of the
 // commits has read, and that declare no other object.
-// AddOnRollouts are policy and stay unchanged.
+// AddOnRollouts are policy and stay unchanged. If the branch of the proposal exists, the files are those that were
+// proposed at the commit at which it began, so that a later commit of another does not make the proposal foreign.
 func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedRevert) (files []gitsource.FileChange, why string, err error) {
-	charts := p.chartOwner() + "/revert"
-	head, objects, err := p.compileTree(ctx, "the branch", r.Head, charts, p.lookUp)
-	if err != nil {
-		return nil, "", err
+	head, objects, why, err := p.declaring(ctx, "the newest commit", r.Head, w)
+	if err == nil && why == "" && r.Began != r.Head {
+		head, objects, why, err = p.declaring(ctx, "the commit at which branch "+w.branch+" began", r.Began, w)
 	}
-	switch i := slices.IndexFunc(head.Commit.AddOns, func(a load.AddOn) bool { return a.Name == w.AddOn }); {
-	case i >= 0 && head.Commit.AddOns[i].Unfetched != "":
-		return nil, "chart " + head.Commit.AddOns[i].Unfetched + " is in a registry, which is not read for this", nil
-	case i < 0 || head.Commit.AddOns[i].Digest != w.From:
-		return nil, "the newest commit no longer declares the content that was rolled back", nil
+	if err != nil || why != "" {
+		return nil, why, err
 	}
-	then, earlier, err := p.compileTree(ctx, "the earlier commit", r.Then, charts, p.lookUp)
+	then, earlier, err := p.compileTree(ctx, "the earlier commit", r.Then, p.chartOwner()+"/revert", p.lookUp)
 	if err != nil {
 		return nil, "", err
 	}
@@ -402,7 +399,7 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 		if err != nil {
 			return nil, "", err
 		}
-		after, _, err := p.compileTree(ctx, "the result", tree, charts, p.lookUp)
+		after, _, err := p.compileTree(ctx, "the result", tree, p.chartOwner()+"/revert", p.lookUp)
 		if err != nil {
 			return nil, "", err
 		}
@@ -414,6 +411,21 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 		}
 	}
 	return nil, cmp.Or(why, "no file of the add-on differs from the earlier commit"), nil
+}
+
+// declaring compiles a commit that declares the content that was rolled back. If the commit does not, why says so.
+func (p *pass) declaring(ctx context.Context, name string, tree *gitsource.Tree, w wantedRevert) (side proposal.Side, objects []gitsource.Object, why string, err error) {
+	side, objects, err = p.compileTree(ctx, "the branch", tree, p.chartOwner()+"/revert", p.lookUp)
+	if err != nil {
+		return side, nil, "", err
+	}
+	switch i := slices.IndexFunc(side.Commit.AddOns, func(a load.AddOn) bool { return a.Name == w.AddOn }); {
+	case i >= 0 && side.Commit.AddOns[i].Unfetched != "":
+		why = "chart " + side.Commit.AddOns[i].Unfetched + " is in a registry, which is not read for this"
+	case i < 0 || side.Commit.AddOns[i].Digest != w.From:
+		why = name + " does not declare the content that was rolled back"
+	}
+	return side, objects, why, nil
 }
 
 // revertFiles are the files of one add-on in two commits.

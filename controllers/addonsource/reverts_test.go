@@ -658,6 +658,35 @@ func TestReverter_ContinuesAfterTheBranchMoved(t *testing.T) {
 	}
 }
 
+// TestReverter_KnowsItsRequestAfterALaterCommitToTheSameFile: the later commit keeps the content of the add-on, so that the
+// clusters stay on the earlier content. Then the operator restarts. Newer content of the add-on ends the proposal.
+func TestReverter_KnowsItsRequestAfterALaterCommitToTheSameFile(t *testing.T) {
+	v2 := revertTree("v2", "")["hello/all.yaml"]
+	for name, c := range map[string]struct{ later, want string }{
+		"the policy changed": {
+			strings.Replace(v2, "name: all}", "name: all, rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 1}}}", 1), "True Proposed: hello: pull request 1 restores ",
+		},
+		"a comment was added": {"# of another team\n" + v2, "True Proposed: hello: pull request 1 restores "},
+		"the content changed": {
+			revertTree("v3", "")["hello/all.yaml"], "False NotRevertible: hello: no pull request restores it: the newest commit does not declare the content that was rolled back; see pull request 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newRevertScene(t, revertTree("v2", "v2"))
+			if condition := s.propose(); !strings.HasPrefix(condition, "True Proposed: ") {
+				t.Fatalf("condition %q", condition)
+			}
+			if _, err := s.repo.Commit("later", map[string]string{"hello/all.yaml": c.later}); err != nil {
+				t.Fatal(err)
+			}
+			s.restart()
+			if condition := s.propose(); !strings.HasPrefix(condition, c.want) || (s.noted() != "") != strings.HasPrefix(c.want, "True") || len(s.forge.pulls) != 1 {
+				t.Errorf("condition %q, noted %q, %d pulls", condition, s.noted(), len(s.forge.pulls))
+			}
+		})
+	}
+}
+
 // TestReverter_WaitsForNoServerThatHangs: a Git server that answers nothing holds no worker. A source that wants no pull
 // request any more ends the visit.
 func TestReverter_WaitsForNoServerThatHangs(t *testing.T) {
