@@ -56,8 +56,8 @@ const (
 )
 
 // Restore fetches the commit of the repository's reference and the earlier commit, in one pack. If the repository has
-// a branch of the given name, Restore also reads where that branch began and what it changes. The error is one of Fetch's.
-// The caller closes the Restoration.
+// a branch of the given name, Restore also reads where that branch began and what it changes. The error is one of
+// Fetch's. The caller closes the Restoration.
 //
 // No signature is checked, because nothing of the Restoration is applied.
 func (r *Repository) Restore(ctx context.Context, commit, branch string) (*Restoration, error) {

@@ -46,8 +46,10 @@ const (
 	revertTimeout = 3 * time.Minute
 	revertAgain   = 15 * time.Second
 	// revertRarely is the pause before the next try if the newest commit does not allow a proposal, because a later
-	// commit may.
+	// commit may. It doubles up to revertSeldom as long as the reason is the same, because each try reads the repository
+	// and the forge.
 	revertRarely = 5 * time.Minute
+	revertSeldom = time.Hour
 )
 
 // Reverter proposes pull requests for content that was rolled back. It is a separate controller, so that neither a
@@ -175,6 +177,9 @@ func (v *Reverter) visit(ctx context.Context, source *v1alpha1.AddOnSource, want
 			outcome = v.propose(ctx, source, w)
 			if err := ctx.Err(); err != nil {
 				return err // the reason for the visit ended, and its result is dropped
+			}
+			if outcome.reason == v1alpha1.NotRevertibleReason {
+				outcome.again = v.reverts.pause(client.ObjectKeyFromObject(source), outcome)
 			}
 		}
 		// If the forge or the repository did not answer, the name stays.
@@ -572,6 +577,18 @@ func (r *revertOutcomes) opened(source types.NamespacedName, branch string) (rev
 		}
 	}
 	return revertOutcome{}, false
+}
+
+// pause returns the time until the next try after an outcome: twice that of the last try if that had the same outcome.
+func (r *revertOutcomes) pause(source types.NamespacedName, outcome revertOutcome) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.of[source] {
+		if o.branch == outcome.branch && o.text == outcome.text {
+			return min(2*o.again, revertSeldom)
+		}
+	}
+	return outcome.again
 }
 
 // next returns the time until the next try of a source; 0: none is due. tried: each wanted pull request was made or

@@ -772,6 +772,29 @@ func TestReverter_TriesAgainAfterAMistakeOfAnother(t *testing.T) {
 	}
 }
 
+// TestReverter_TriesMoreRarelyWhileTheReasonIsTheSame: a rollback may last for weeks. Another reason begins the pauses anew.
+func TestReverter_TriesMoreRarelyWhileTheReasonIsTheSame(t *testing.T) {
+	s := newRevertScene(t, revertTree("v2", "v1"))
+	broken := func(kind string) {
+		t.Helper()
+		tree := revertTree("v2", "v1")
+		tree["other/all.yaml"] = "apiVersion: v1\nkind: " + kind + "\n"
+		if _, err := s.repo.Commit("a typo of another team", tree); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken("Nonsense")
+	for _, want := range []time.Duration{5, 10, 20, 40, 60, 60} {
+		if result := s.visit(); result.RequeueAfter != want*time.Minute {
+			t.Errorf("tried again after %s, want %d minutes", result.RequeueAfter, want)
+		}
+	}
+	broken("Rubbish")
+	if result := s.visit(); result.RequeueAfter != revertRarely {
+		t.Errorf("another reason: tried again after %s", result.RequeueAfter)
+	}
+}
+
 // While clusters run content that Git does not declare, the source says which add-on, why, and how Git agrees again.
 func TestTheSourceSaysWhichAddOnsWereRolledBack(t *testing.T) {
 	s := newRevertScene(t, revertTree("v2", "v2"))
