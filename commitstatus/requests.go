@@ -1,6 +1,7 @@
 package commitstatus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,9 @@ type Request struct {
 
 // Requests reads and answers the pull requests of one repository. Every error is a *DeliveryError.
 type Requests interface {
-	// Open returns the wanted open requests into a branch, the newest first, at most requestLimit.
+	// Open returns the wanted open requests into a branch, at most requestLimit: first those of the repository itself,
+	// and then those of forks, each the newest first. A request of a fork is left out if one of the repository has the
+	// same head: the status of a plan is on the head, and the plan of a fork reads less.
 	Open(ctx context.Context, branch string, wanted func(Request) bool) ([]Request, error)
 	// Say writes the text into the one comment that begins with the marker and whose author is the account, or the
 	// GitHub App, of the token. It creates the comment, or changes it in place. Comments of other accounts stay
@@ -195,7 +198,7 @@ func (r *requests) send(ctx context.Context, request call, out any) error {
 
 // Open implements Requests. A commit that is not a full sha means that the answer is broken.
 func (r *requests) Open(ctx context.Context, branch string, wanted func(Request) bool) ([]Request, error) {
-	var open []Request
+	var own, forks []Request
 	for page := 1; page <= requestPages; page++ {
 		var list []wireRequest
 		if err := r.send(ctx, call{method: http.MethodGet, url: r.list(branch, page), expect: []int{http.StatusOK}}, &list); err != nil {
@@ -203,16 +206,25 @@ func (r *requests) Open(ctx context.Context, branch string, wanted func(Request)
 		}
 		for _, w := range list {
 			request, into := w.request(r.ref)
-			if into == branch && request.Number > 0 && isSHA(request.SHA) && wanted(request) {
-				open = append(open, request)
+			switch {
+			case into != branch || request.Number <= 0 || !isSHA(request.SHA) || !wanted(request):
+			case request.Fork:
+				forks = append(forks, request)
+			default:
+				own = append(own, request)
 			}
 		}
-		if len(list) == 0 || len(list) < requestPage && !r.ragged || len(open) >= requestLimit {
+		if len(list) == 0 || len(list) < requestPage && !r.ragged || len(own) >= requestLimit {
 			break
 		}
 	}
-	// Some forges ignore the requested order.
-	slices.SortStableFunc(open, func(a, b Request) int { return int(b.Number - a.Number) })
+	forks = slices.DeleteFunc(forks, func(fork Request) bool {
+		return slices.ContainsFunc(own, func(r Request) bool { return r.SHA == fork.SHA })
+	})
+	for _, list := range [][]Request{own, forks} { // some forges ignore the requested order
+		slices.SortStableFunc(list, func(a, b Request) int { return cmp.Compare(b.Number, a.Number) })
+	}
+	open := slices.Concat(own, forks)
 	return open[:min(len(open), requestLimit)], nil
 }
 

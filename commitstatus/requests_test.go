@@ -91,17 +91,18 @@ func TestRequests_OpenTellsForksApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(got) != 3 || !got[0].Fork || !got[1].Fork {
+			if len(got) != 3 || !got[1].Fork || !got[2].Fork {
 				t.Fatalf("got %+v", got)
 			}
-			if diff := cmp.Diff(commitstatus.Request{Number: 7, SHA: requestSHA, Ref: c.ref}, got[2]); diff != "" {
+			if diff := cmp.Diff(commitstatus.Request{Number: 7, SHA: requestSHA, Ref: c.ref}, got[0]); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// TestRequests_OpenIsNotCrowdedOut: a stranger can open requests from a fork, and they take no place of those that are wanted.
+// TestRequests_OpenIsNotCrowdedOut: a stranger can open requests from a fork, and they take no place of those of the
+// repository, even if forks are wanted.
 func TestRequests_OpenIsNotCrowdedOut(t *testing.T) {
 	for name, c := range requestCases() {
 		var list []json.RawMessage
@@ -121,6 +122,26 @@ func TestRequests_OpenIsNotCrowdedOut(t *testing.T) {
 		}
 		got, err := c.dial(t, scripted(t, exchanges...)).Open(t.Context(), "main", func(r commitstatus.Request) bool { return !r.Fork })
 		if err != nil || len(got) != 1 || got[0].Number != 7 {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+		got, err = c.dial(t, scripted(t, exchanges...)).Open(t.Context(), "main", func(commitstatus.Request) bool { return true })
+		if err != nil || len(got) != 20 || got[0].Number != 7 || !got[1].Fork {
+			t.Errorf("%s: with forks: got %+v, %v", name, got, err)
+		}
+	}
+}
+
+// TestRequests_AForkDoesNotAnswerForARequestOfTheRepository: a stranger opens a request from a fork with the same head,
+// and the status of its plan would replace that of the other plan.
+func TestRequests_AForkDoesNotAnswerForARequestOfTheRepository(t *testing.T) {
+	for name, c := range requestCases() {
+		same := strings.Replace(c.answer, strings.Repeat("1", 40), requestSHA, 1)
+		exchanges := []exchange{{c.list, c.authorization, "", http.StatusOK, nil, same}}
+		if name == "Gitea" {
+			exchanges = append(exchanges, exchange{strings.Replace(c.list, "page=1", "page=2", 1), c.authorization, "", http.StatusOK, nil, "[]"})
+		}
+		got, err := c.dial(t, scripted(t, exchanges...)).Open(t.Context(), "main", func(commitstatus.Request) bool { return true })
+		if err != nil || len(got) != 2 || got[0].Number != 7 || got[1].Number != 8 {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}

@@ -133,7 +133,7 @@ type AddOnSourceSpec struct {
 	// +optional
 	Webhook *WebhookSpec `json:"webhook,omitempty"`
 
-	// PullRequests says whether the newest 20 open requests into the branch get a plan: one comment and a status. The
+	// PullRequests says whether open requests into the branch, at most 20, get a plan: one comment and a status. The
 	// context of the status is addonflow-plan/<source>, or spec.commitStatus.context with -plan after its first part.
 	// +optional
 	PullRequests *PullRequestsSpec `json:"pullRequests,omitempty"`

@@ -408,6 +408,9 @@ func over(phase string) bool {
 	return phase == rollout.StageComplete || phase == rollout.StageNothingToDo
 }
 
+// byComment is what the token is used for, in conditions.
+const byComment = "approvals by comment"
+
 // Reconcile reads the comments for which the gates of a rollout wait. An error of the forge becomes an event, and is
 // retried.
 func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -424,7 +427,7 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	about := forge.Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: req.NamespacedName}
 	if len(waiting) == 0 || !ok || key.Namespace != rollout.Namespace || !strings.Contains(rollout.Status.Target.Commit, "sha1:") {
 		a.forget(req.NamespacedName)
-		a.Desk.Use(about, "", "", nil)
+		a.Desk.Use(about, byComment, "", nil)
 		return ctrl.Result{}, nil
 	}
 	after, source := a.pause(waiting), &v1alpha1.AddOnSource{}
@@ -435,7 +438,7 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, fmt.Errorf("cannot read the source: %w", err)
 	}
 	all, permission, err := a.enter(ctx, rollout, source, waiting)
-	a.Desk.Use(about, "approvals by comment", permission, err)
+	a.Desk.Use(about, byComment, permission, err)
 	if !all && err == nil {
 		after = commentsAgain
 	}

@@ -165,6 +165,9 @@ func (l *Planner) end(ctx context.Context, source *v1alpha1.AddOnSource, err err
 	after = jitter.JitteredIntervalDuration(source.Spec.Interval.Duration)
 	if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ok {
 		after = max(after, refused.RetryAfter)
+		if refused.Denied != "" { // the condition says so until the token may plan
+			after = refused.RetryAfter
+		}
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Cannot plan pull requests", "error", err.Error())
@@ -180,8 +183,21 @@ func (l *Planner) end(ctx context.Context, source *v1alpha1.AddOnSource, err err
 	return after
 }
 
+// What the token is used for, in conditions.
+const (
+	listOfRequests  = "the list of pull requests"
+	plansOfRequests = "plans of pull requests"
+)
+
+// use shows in a condition of the source whether the forge lets the token be used for a purpose.
+func (l *Planner) use(key client.ObjectKey, purpose string, err error) {
+	l.Desk.Use(forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: key}, purpose, "", err)
+}
+
 func (l *Planner) forget(key client.ObjectKey) {
 	l.visits.stop(key)
+	l.use(key, listOfRequests, nil)
+	l.use(key, plansOfRequests, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.answered, key)
@@ -190,7 +206,7 @@ func (l *Planner) forget(key client.ObjectKey) {
 
 // answer plans the requests of a source that are due. The error is fit for an event.
 func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) error {
-	branch := forge.Branch(source)
+	branch, key := forge.Branch(source), client.ObjectKeyFromObject(source)
 	switch {
 	case source.Spec.CommitStatus == nil:
 		return errors.New("cannot plan pull requests: spec.commitStatus is not set")
@@ -202,12 +218,13 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 		return fmt.Errorf("cannot plan pull requests: %w", err)
 	}
 	open, err := requests.Open(ctx, branch, func(r commitstatus.Request) bool { return source.Spec.PullRequests.Forks || !r.Fork })
+	l.use(key, listOfRequests, err)
 	if err != nil {
 		return fmt.Errorf("cannot list pull requests: %w", err)
 	}
-	key := client.ObjectKeyFromObject(source)
 	l.keep(key, open)
 	if len(open) == 0 {
+		l.use(key, plansOfRequests, nil)
 		return nil
 	}
 	p, err := l.beside(ctx, source)
@@ -230,6 +247,7 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 		last := l.begun(source, into.Commit, request)
 		one := &planning{pass: p, planner: l, visit: seen, repository: repository, requests: requests, statuses: statuses, request: request}
 		green, err := one.run(ctx)
+		l.use(key, plansOfRequests, err)
 		last.green, last.again = green && err == nil, l.Clock().Add(last.pause)
 		l.note(key, request.Number, last)
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"golang.org/x/crypto/ssh"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,8 @@ type requestForge struct {
 	writes int
 	// hang blocks every answer until it is closed; nil: nothing hangs.
 	hang chan struct{}
+	// refused ends the paths for which the token has no permission; "": none.
+	refused string
 }
 
 func (f *requestForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -90,6 +93,8 @@ func (f *requestForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return map[string]any{"id": i + 1, "body": f.comments[i], "user": map[string]any{"id": 5}}
 	}
 	switch {
+	case f.refused != "" && strings.HasSuffix(path, f.refused):
+		code, answer = http.StatusForbidden, map[string]any{"message": "token does not have the scope"}
 	case path == "/user":
 		answer = map[string]any{"id": 5}
 	case path == "/repos/team/fleet/pulls" && r.URL.Query().Get("page") == "1":
@@ -135,6 +140,52 @@ type planScene struct {
 	hub     client.WithWatch
 	// passed is the time that has passed in the scene.
 	passed atomic.Int64
+}
+
+// denied is the condition of the source about the token, "reason message".
+func (s *planScene) denied() string {
+	s.t.Helper()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), s.request.NamespacedName, source); err != nil {
+		s.t.Fatal(err)
+	}
+	book := s.planner.Desk.Open(forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: s.request.NamespacedName}, source, nil)
+	book.Address(s.t.Context(), source)
+	book.SetConditions(source)
+	c := conditions.Get(source, v1alpha1.CommitStatusDeniedCondition)
+	if c == nil {
+		return ""
+	}
+	return c.Reason + " " + c.Message
+}
+
+// TestPlanner_ATokenThatMayNotPlanIsNamedInACondition: with the permission, also after a visit to which no plan is due.
+func TestPlanner_ATokenThatMayNotPlanIsNamedInACondition(t *testing.T) {
+	for path, want := range map[string]string{
+		"/comments": "PermissionMissing cannot use the token for plans of pull requests: ",
+		"/pulls":    "PermissionMissing cannot use the token for the list of pull requests: ",
+	} {
+		t.Run(path, func(t *testing.T) {
+			s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+			s.ask("v2", 1)
+			s.plan()
+			if got := s.denied(); got != "" {
+				t.Errorf("denied %q", got)
+			}
+			s.ask("v3", 1)
+			s.forge.refused = path
+			s.planAfter(time.Minute)
+			s.planAfter(time.Second)
+			if got := s.denied(); !strings.HasPrefix(got, want) || !strings.Contains(got, "write:issue and read:user") || !strings.Contains(got, "Secret fleet/forge has the token") {
+				t.Errorf("denied %q", got)
+			}
+			s.forge.refused = ""
+			s.planAfter(20 * time.Minute)
+			if got := s.denied(); got != "" {
+				t.Errorf("denied %q", got)
+			}
+		})
+	}
 }
 
 const planTemplate = `apiVersion: addon.open-cluster-management.io/v1alpha1

@@ -77,8 +77,8 @@ type Desk struct {
 	routes map[client.ObjectKey]address
 	// requests has the user's last request about each object.
 	requests map[Key]string
-	// refusals are those of purposes other than commit statuses. See Use.
-	refusals map[Key]refusal
+	// refusals are by purpose, besides commit statuses. See Use.
+	refusals map[Key]map[string]refusal
 }
 
 // NewDesk returns a desk. Nothing is posted until Start; add the desk to the manager.
@@ -94,7 +94,7 @@ func NewDesk(o Options) *Desk {
 		limiters: map[string]*rate.Limiter{},
 		routes:   map[client.ObjectKey]address{},
 		requests: map[Key]string{},
-		refusals: map[Key]refusal{},
+		refusals: map[Key]map[string]refusal{},
 	}
 	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: o.Now, Notify: d.notify, Link: d.link})
 	return d

@@ -2,6 +2,8 @@ package forge
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/addonflow/addonflow/commitstatus"
 )
@@ -14,7 +16,8 @@ type refusal struct {
 
 // Use stores whether the forge lets the token do something besides commit statuses, such as to read the comments for a
 // rollout. The condition CommitStatusDenied of the object shows a refusal. purpose is a noun for its text, and permission
-// what the token needs; "": err says it. A nil err ends the refusal; an err that is not about the token changes nothing.
+// what the token needs; "": err says it. A nil err ends the refusal for this purpose; an err that is not about the token
+// changes nothing.
 func (d *Desk) Use(key Key, purpose, permission string, err error) {
 	var now refusal
 	refused, ok := errors.AsType[*commitstatus.DeliveryError](err)
@@ -29,20 +32,25 @@ func (d *Desk) Use(key Key, purpose, permission string, err error) {
 		}
 	}
 	d.mu.Lock()
-	before := d.refusals[key]
-	d.refusals[key] = now
-	if err == nil {
-		delete(d.refusals, key)
+	before := d.refusals[key][purpose]
+	if d.refusals[key] == nil {
+		d.refusals[key] = map[string]refusal{}
 	}
+	d.refusals[key][purpose] = now
 	d.mu.Unlock()
 	if now != before {
 		d.notify(key.String())
 	}
 }
 
-// refusalOf returns what Use stored last; zero: nothing is refused.
+// refusalOf returns a refusal that has not ended; zero: there is none.
 func (d *Desk) refusalOf(key Key) refusal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.refusals[key]
+	for _, purpose := range slices.Sorted(maps.Keys(d.refusals[key])) {
+		if r := d.refusals[key][purpose]; r.denied != "" {
+			return r
+		}
+	}
+	return refusal{}
 }
