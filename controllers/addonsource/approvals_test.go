@@ -129,7 +129,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 			if c.spec.Forge == nil {
 				c.spec.Forge = &v1alpha1.ForgeApproval{}
 			}
-			g := awaitedGate{spec: c.spec, used: c.used, since: merged.Add(100 * time.Second), subject: gates.Subject{
+			g := awaitedGate{spec: c.spec, used: c.used, began: merged.Add(100 * time.Second), subject: gates.Subject{
 				Namespace: "fleet", RolloutUID: "1", Stage: "fleet", Gate: "qa", Digest: digest, Attempt: max(1, c.attempt),
 			}}
 			var comments []commitstatus.Comment

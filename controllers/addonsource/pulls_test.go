@@ -313,7 +313,7 @@ func (s *planScene) askFor(text string, repo int) {
 }
 
 // now is the time of the scene.
-func (s *planScene) now() time.Time { return time.Unix(1e9, s.passed.Load()) }
+func (s *planScene) now() time.Time { return time.Unix(1_800_000_000, s.passed.Load()) }
 
 // plan makes one visit after the longest pause, and returns the comments and statuses on the forge.
 func (s *planScene) plan() (comments, statuses []string) {
