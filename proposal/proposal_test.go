@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -186,6 +187,47 @@ spec: {clusterSet: global}
 		if len(p.AddOns) != 1 || p.AddOns[0].Clusters.Total != c.want || strings.Contains(text, "payments-0") != (c.want > 0) || !strings.Contains(text, c.note) {
 			t.Errorf("%+v:\n%s", c, text)
 		}
+	}
+}
+
+// TestOf_ShowsTheDiffWithoutAKnownCluster: the content is reviewed, also if the clusters that get it are not known.
+func TestOf_ShowsTheDiffWithoutAKnownCluster(t *testing.T) {
+	content, placement, _ := strings.Cut(declared, "---\napiVersion: cluster.open-cluster-management.io")
+	_, template, _ := strings.Cut(placement, "---\n")
+	outside := content + "---\n" + template
+	const policy = "---\napiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello}\n" +
+		"spec: {stages: [{name: fleet, placement: {namespace: default, name: all}}]}\n"
+	known := Fleet{Privacy: ShowFleet}
+	known.Clusters = []clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}}}
+	unbound := known
+	unbound.AllBindings = true
+	for name, c := range map[string]struct {
+		base  string
+		fleet Fleet
+		total int
+		note  string
+	}{
+		"the Placement is not in the fleet": {outside + policy, known, 100, "the clusters are not known: Placement default/all is neither in the directory nor in the fleet"},
+		"no cluster is selected":            {declared + policy, unbound, 0, "no known cluster changes: the diff is that of assumed clusters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, head := side(t, "main", c.base), side(t, "head", strings.Replace(c.base, "v1}", "v2}", 1))
+			without, err := Of(base, head, Fleet{Privacy: ShowFleet}, nil)
+			if err != nil || len(without.AddOns) != 1 {
+				t.Fatalf("%v %+v", err, without)
+			}
+			p, err := Of(base, head, c.fleet, nil)
+			if err != nil || len(p.AddOns) != 1 {
+				t.Fatalf("%v %+v", err, p)
+			}
+			got, want := p.AddOns[0], without.AddOns[0]
+			if len(want.Diffs) == 0 || !reflect.DeepEqual(got.Diffs, want.Diffs) || len(got.Stages) != 1 || !slices.Contains(got.Notes, c.note) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if got.Clusters.Total != c.total || got.Assumed != (c.total > 0) || p.Assumed != got.Assumed {
+				t.Errorf("%s: %+v", p.Summary(), got)
+			}
+		})
 	}
 }
 

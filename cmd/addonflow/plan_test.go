@@ -151,6 +151,26 @@ func TestPlan_SaysWhatANewImageDoes(t *testing.T) {
 	}
 }
 
+// TestPlan_ShowsTheDiffForAFleetFileWithoutThePlacements: the Placements are on the hub only, and the file has the
+// clusters alone.
+func TestPlan_ShowsTheDiffForAFleetFileWithoutThePlacements(t *testing.T) {
+	r := newRepository(t)
+	r.replace("addontemplate.yaml", "hello:v1", "hello:v2")
+	r.commit()
+	fleet := filepath.Join(t.TempDir(), "fleet.yaml")
+	clusters, _, _ := strings.Cut(fourClusters, "---\n")
+	if err := os.WriteFile(fleet, []byte(clusters), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, without := r.planned("-f", fleet), r.planned()
+	if len(p.AddOns) != 1 || len(without.AddOns) != 1 || len(without.AddOns[0].Diffs) == 0 {
+		t.Fatalf("got %+v, without a fleet %+v", p, without)
+	}
+	if diff := gocmp.Diff(without.AddOns[0].Diffs, p.AddOns[0].Diffs); diff != "" || len(p.AddOns[0].Stages) != 2 {
+		t.Errorf("%s\n%+v", diff, p.AddOns[0])
+	}
+}
+
 func TestPlan_RefusesWhatTheOperatorWouldRefuse(t *testing.T) {
 	r := newRepository(t)
 	r.replace("addonrollout.yaml", "minSuccessTime", "minSucessTime")
