@@ -520,6 +520,58 @@ func TestMarkdown_CutsWholeAddOns(t *testing.T) {
 	}
 }
 
+// TestMarkdown_LeavesLongObjectsOutFirst: no amount of other content displaces the change of a Deployment, and the
+// objects that are left out are counted and named.
+func TestMarkdown_LeavesLongObjectsOutFirst(t *testing.T) {
+	object := func(name, text string, n int) []string {
+		lines := []string{"--- (absent)", "+++ " + name, "@@ -0,0 +1,9 @@"}
+		return append(lines, slices.Repeat([]string{"+" + text}, n)...)
+	}
+	deployment := []string{"--- apps/v1 Deployment a/hello", "+++ apps/v1 Deployment a/hello", "@@ -1 +1 @@", "-  image: v1", "--- - not a name", "+++ + not a name", "+  image: v2"}
+	var padding []string
+	for i := range 200 {
+		padding = append(padding, object(fmt.Sprintf("v1 ConfigMap a/pad-%03d", i), strings.Repeat("x", 90), 10)...)
+	}
+	policy := object("addonflow.io/v1alpha1 AddOnRollout hello", "policy", 3)
+	addOn := func(name string, lines ...[]string) AddOn {
+		return AddOn{Name: name, Change: Content, Diffs: []Diff{{Clusters: 3, Lines: slices.Concat(lines...)}}, Policy: policy}
+	}
+	for name, c := range map[string]struct {
+		p       Proposal
+		want    []string
+		longest bool
+	}{
+		"many objects": {Proposal{AddOns: []AddOn{addOn("hello", padding, deployment)}}, []string{"Left out: 1", " objects: `v1 ConfigMap a/pad-", "pad-000"}, true},
+		"one long object": {
+			Proposal{AddOns: []AddOn{addOn("hello", object("v1 ConfigMap a/long", "y", 40_000), deployment)}},
+			[]string{"Left out: 1 object: `v1 ConfigMap a/long`."},
+			false,
+		},
+		"two long add-ons": {
+			Proposal{AddOns: []AddOn{addOn("a-padded", padding), addOn("hello", padding, deployment)}},
+			[]string{"#### `a-padded`", "#### `hello`", "pad-000"},
+			true,
+		},
+		"other objects on the hub": {
+			Proposal{AddOns: []AddOn{addOn("a-padded", padding)}, Objects: slices.Concat(padding, deployment)},
+			[]string{"#### `a-padded`", "Other objects on the hub"},
+			true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := c.p.Markdown()
+			if len(text) > markdownLimit || c.longest && len(text) < markdownLimit*3/4 {
+				t.Errorf("%d bytes", len(text))
+			}
+			for _, want := range append(c.want, strings.Join(deployment, "\n"), strings.Join(policy, "\n"), "The diff is too long for this comment; `addonflow plan -o json` shows it.") {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is missing in\n%s", want, text)
+				}
+			}
+		})
+	}
+}
+
 // TestMarkdown_IsOnlyCodeWhereTheAuthorWrites: a diff cannot end its block, mention a team, or hide what
 // it does.
 func TestMarkdown_IsOnlyCodeWhereTheAuthorWrites(t *testing.T) {
