@@ -203,8 +203,24 @@ func TestPlan_AsksToRebaseIfBothSidesChangedAFile(t *testing.T) {
 	r.commit()
 	r.git("checkout", "-q", "change")
 	code, out, _ := r.plan()
-	if code != exitFailed || !strings.Contains(out, "addontemplate.yaml: conflict: both sides changed it; rebase") {
+	const conflict = "conflict: both sides changed it; rebase"
+	if code != exitFailed || !strings.Contains(out, "addontemplate.yaml: "+conflict) {
 		t.Errorf("exit code %d: %s", code, out)
+	}
+	if _, help, _ := r.plan("--help"); !strings.Contains(help, `"`+conflict+`"`) {
+		t.Errorf("the help does not quote it: %s", help)
+	}
+}
+
+// TestPlan_SaysWhereAPathThatIsNotThereBegins: spec.path of a source begins at the root of the repository.
+func TestPlan_SaysWhereAPathThatIsNotThereBegins(t *testing.T) {
+	r := newRepository(t)
+	put(t, r.dir, "addons/README.md", "add-ons\n")
+	t.Chdir(filepath.Join(r.dir, "addons"))
+	s := newStage(t)
+	const want = "HEAD: 1 problem; nothing of it would be applied; --path is relative to the working directory"
+	if code := s.run(t.Context(), "plan", "--path", "addons"); code != exitFailed || !strings.Contains(s.err.String(), want) {
+		t.Errorf("exit code %d: %s%s", code, s.out.String(), s.err.String())
 	}
 }
 
