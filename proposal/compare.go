@@ -333,9 +333,6 @@ func (c comparison) diff(g group, base, head *render.Renderer) (Diff, error) {
 		return d, nil //nolint:nilerr // the plan says it
 	}
 	d.Lines, err = linesOf(before, after)
-	if errors.Is(err, errTooLarge) {
-		d.NotCompared, err = err.Error(), nil
-	}
 	return d, err
 }
 

@@ -243,9 +243,6 @@ func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
 	}
 	if !p.BaseRefused {
 		p.Objects, err = linesOf(others(base.Commit), others(head.Commit))
-		if errors.Is(err, errTooLarge) {
-			p.Objects, err = []string{err.Error()}, nil
-		}
 	}
 	return p, err
 }

@@ -520,6 +520,29 @@ func TestMarkdown_CutsWholeAddOns(t *testing.T) {
 	}
 }
 
+// TestOf_NamesObjectsThatAreTooLarge: they are not compared, and the others are.
+func TestOf_NamesObjectsThatAreTooLarge(t *testing.T) {
+	const padding = "version: v2, padding: "
+	long := strings.Repeat("x", 300_000)
+	head := strings.Replace(declared, "version: v1}\n", "version: v2}\n", 1)
+	for _, name := range []string{"a", "b"} {
+		head += "      - apiVersion: v1\n        kind: ConfigMap\n        metadata: {name: " + name + ", namespace: default}\n        data: {" + padding + long + "}\n"
+	}
+	p, err := Of(side(t, "main", declared), side(t, "head", head), Fleet{}, nil)
+	if err != nil || len(p.AddOns) != 1 || len(p.AddOns[0].Diffs) != 1 {
+		t.Fatalf("got %v, %v, %d add-ons", err, p.Refused, len(p.AddOns))
+	}
+	lines, text := strings.Join(p.AddOns[0].Diffs[0].Lines, "\n"), p.Markdown()
+	for _, want := range []string{"-  version: v1\n+  version: v2", "--- v1 ConfigMap default/b\n+++ v1 ConfigMap default/b\n@@ too large to be compared @@"} {
+		if !strings.Contains(lines, want) || !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %d bytes of lines, or in\n%s", want, len(lines), text)
+		}
+	}
+	if !strings.Contains(lines, "+++ v1 ConfigMap default/a\n@@ -0,0 ") || !strings.Contains(text, "Left out: 1 object: `v1 ConfigMap default/a`.") {
+		t.Errorf("%d bytes of lines\n%s", len(lines), text)
+	}
+}
+
 // TestMarkdown_LeavesLongObjectsOutFirst: no amount of other content displaces the change of a Deployment, and the
 // objects that are left out are counted and named.
 func TestMarkdown_LeavesLongObjectsOutFirst(t *testing.T) {
