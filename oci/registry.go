@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,6 +32,8 @@ type Options struct {
 	Insecure bool
 	// Credentials of the registry; the zero value is anonymous.
 	Credentials Credentials
+	// Advice is how to give credentials to a registry that asks for them; "": those of an AddOnSource.
+	Advice string
 	// Proxy through which the registry is reached, with its credentials; nil: directly.
 	Proxy *url.URL
 	// Access has the permissions of the operator's flags.
@@ -222,7 +225,8 @@ func (s *session) explain(verb string, err error) error {
 	case errors.Is(err, errdef.ErrInvalidReference):
 		return fail(fmt.Errorf("%w: it is neither a tag nor a digest", ErrInvalidReference))
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return fail(fmt.Errorf("%w: the registry asks for credentials; secretRef names a Secret with an entry for %s", ErrAuthentication, s.options.Host))
+		advice := cmp.Or(s.options.Advice, "secretRef names a Secret with an entry for "+s.options.Host)
+		return fail(fmt.Errorf("%w: the registry asks for credentials; %s", ErrAuthentication, advice))
 	case errors.Is(err, errdef.ErrNotFound), answered && response.StatusCode == http.StatusNotFound:
 		return fail(fmt.Errorf("%w: the registry answered 404", ErrNotFound))
 	case answered && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):

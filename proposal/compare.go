@@ -138,14 +138,15 @@ func (c comparison) leave(out *AddOn) {
 
 // clusters describes the effects of the change on the clusters, and the times.
 func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error {
+	fleet, err := c.after.fleet(c.name, policy)
+	if err != nil {
+		out.Notes = append(out.Notes, "the clusters are not known: "+err.Error())
+		return c.assumed().clusters(out, policy)
+	}
+	out.Assumed = c.after.assumed
 	out.Holds = append(out.Holds, stopped(c.name, policy, c.fleet, c.head.Digest)...)
 	if out.Change != Policy { // otherwise the fleet has the content, and the change may be what blocks it
 		out.Barred = barred(c.name, policy, c.fleet, c.head.Digest)
-	}
-	fleet, err := c.after.fleet(c.name, policy)
-	if err != nil {
-		out.Notes = append(out.Notes, "no estimate: "+err.Error())
-		return nil //nolint:nilerr // the note says it
 	}
 	if !c.after.assumed || out.Change != Policy {
 		out.Notes = append(out.Notes, c.said(fleet.Notes)...)
@@ -171,9 +172,33 @@ func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error
 		if err := c.diffs(out, &fleet, was, selectionOf(policy, fleet)); err != nil {
 			return err
 		}
+		if len(out.Diffs) == 0 && !c.after.assumed {
+			if err := c.assumed().unseen(out, policy); err != nil {
+				return err
+			}
+		}
 	}
 	c.forecast(out, policy, fleet)
 	c.history(out)
+	return nil
+}
+
+// assumed is the comparison on an assumed fleet, which has clusters for every policy.
+func (c comparison) assumed() comparison {
+	c.before, c.after = c.before.assume(), c.after.assume()
+	return c
+}
+
+// unseen adds the diffs of content that changes no known cluster: a reviewer decides about it all the same.
+func (c comparison) unseen(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error {
+	assumed := AddOn{Name: c.name, Change: out.Change}
+	if err := c.clusters(&assumed, policy); err != nil {
+		return err
+	}
+	out.Diffs, out.MoreDiffs = assumed.Diffs, assumed.MoreDiffs
+	if len(out.Diffs) > 0 {
+		out.Notes = append(out.Notes, "no known cluster changes: the diff is that of assumed clusters")
+	}
 	return nil
 }
 
@@ -308,9 +333,6 @@ func (c comparison) diff(g group, base, head *render.Renderer) (Diff, error) {
 		return d, nil //nolint:nilerr // the plan says it
 	}
 	d.Lines, err = linesOf(before, after)
-	if errors.Is(err, errTooLarge) {
-		d.NotCompared, err = err.Error(), nil
-	}
 	return d, err
 }
 

@@ -22,9 +22,9 @@ const (
 	tail = 4000
 )
 
-// Markdown returns the proposal for a comment on a forge, in at most markdownLimit bytes. Add-ons
-// that do not fit are first shown without their diffs, and then named in the last line. Texts of
-// the author of the change are shown only as code, where no forge reads mentions, links or HTML.
+// Markdown returns the proposal for a comment on a forge, in at most markdownLimit bytes. Objects that do not fit are
+// left out of the diffs and counted, and add-ons that do not fit are named in the last line. Texts of the author of
+// the change are shown only as code, where no forge reads mentions, links or HTML.
 func (p Proposal) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### AddonFlow plan: %s\n\n%s\n", code(p.Head+" into "+p.Base), p.headline())
@@ -33,24 +33,8 @@ func (p Proposal) Markdown() string {
 	}
 	b.WriteString(list("Nothing of the change would be applied:", p.Refused))
 	b.WriteString(list("Warnings:", p.Warnings))
-	var cut []string
-	for i := range p.AddOns {
-		a := &p.AddOns[i]
-		text := a.markdown(a.details())
-		if b.Len()+len(text) > markdownLimit-tail {
-			text = a.markdown("\nThe diff is too long for this comment; `addonflow plan -o json` shows it.\n")
-		}
-		if b.Len()+len(text) > markdownLimit-tail {
-			cut = append(cut, code(brief.Cut(a.Name, 63)))
-			continue
-		}
-		b.WriteString(text)
-	}
-	if objects := folded("Other objects on the hub", p.Objects); b.Len()+len(objects) <= markdownLimit-tail {
-		b.WriteString(objects)
-	} else {
-		cut = append(cut, "the other objects on the hub")
-	}
+	shown, cut := fitted(p.sections(), markdownLimit-tail-b.Len())
+	b.WriteString(shown)
 	if len(cut) > 0 {
 		names := strings.Join(cut[:min(len(cut), shownCut)], ", ")
 		fmt.Fprintf(&b, "\n**Not shown, because the comment would be too long (%d):** %s. `addonflow plan -o json` shows everything.\n", len(cut), names)
@@ -140,8 +124,8 @@ func list(title string, problems problem.List) string {
 	return "\n" + title + "\n" + fenced("text", lines)
 }
 
-// markdown is one add-on; details are its diffs.
-func (a *AddOn) markdown(details string) string {
+// markdown is one add-on without its diffs.
+func (a *AddOn) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n#### %s: %s\n\n", code(a.Name), a.headline())
 	if len(a.Stages) > 0 {
@@ -176,7 +160,6 @@ func (a *AddOn) markdown(details string) string {
 	for _, note := range a.Notes {
 		fmt.Fprintf(&b, "- %s\n", code(note))
 	}
-	b.WriteString(details)
 	return b.String()
 }
 
@@ -202,23 +185,6 @@ func (a *AddOn) headline() string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-func (a *AddOn) details() string {
-	var b strings.Builder
-	for _, d := range a.Diffs {
-		title := d.title()
-		if d.NotCompared != "" {
-			fmt.Fprintf(&b, "\n- %s: %s\n", title, code(brief.Cut(d.NotCompared, problemBytes)))
-			continue
-		}
-		b.WriteString(folded(title, d.Lines))
-	}
-	if a.MoreDiffs > 0 {
-		fmt.Fprintf(&b, "\nNot compared: %s of clusters with other values.\n", brief.Count(a.MoreDiffs, "more group"))
-	}
-	b.WriteString(folded("Policy", a.Policy))
-	return b.String()
 }
 
 // title says on which clusters something changes.

@@ -98,7 +98,7 @@ type Proposal struct {
 	Unchanged int `json:"unchanged"`
 	// Objects is a diff of the other objects that change on the hub, such as Placements.
 	Objects []string `json:"objects,omitempty"`
-	// Assumed: the clusters are assumed.
+	// Assumed: no cluster is known, or those of an add-on are not.
 	Assumed bool `json:"assumed,omitempty"`
 	// BaseRefused: the base itself is refused, and there is nothing to compare with.
 	BaseRefused bool `json:"baseRefused,omitempty"`
@@ -127,8 +127,9 @@ type AddOn struct {
 	// From and To are the digests of the content.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Clusters counts the clusters; nil: there is no estimate.
+	// Clusters counts the clusters; nil: there is no estimate. Assumed: the clusters are assumed.
 	Clusters *Clusters `json:"clusters,omitempty"`
+	Assumed  bool      `json:"assumed,omitempty"`
 	// Diffs are the changes on the clusters, one for each group of clusters that changes in the
 	// same way. MoreDiffs counts the groups that were not compared.
 	Diffs     []Diff `json:"diffs,omitempty"`
@@ -238,12 +239,10 @@ func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
 			continue
 		}
 		p.AddOns = append(p.AddOns, *addOn)
+		p.Assumed = p.Assumed || addOn.Assumed
 	}
 	if !p.BaseRefused {
 		p.Objects, err = linesOf(others(base.Commit), others(head.Commit))
-		if errors.Is(err, errTooLarge) {
-			p.Objects, err = []string{err.Error()}, nil
-		}
 	}
 	return p, err
 }

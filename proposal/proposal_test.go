@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -186,6 +187,47 @@ spec: {clusterSet: global}
 		if len(p.AddOns) != 1 || p.AddOns[0].Clusters.Total != c.want || strings.Contains(text, "payments-0") != (c.want > 0) || !strings.Contains(text, c.note) {
 			t.Errorf("%+v:\n%s", c, text)
 		}
+	}
+}
+
+// TestOf_ShowsTheDiffWithoutAKnownCluster: the content is reviewed, also if the clusters that get it are not known.
+func TestOf_ShowsTheDiffWithoutAKnownCluster(t *testing.T) {
+	content, placement, _ := strings.Cut(declared, "---\napiVersion: cluster.open-cluster-management.io")
+	_, template, _ := strings.Cut(placement, "---\n")
+	outside := content + "---\n" + template
+	const policy = "---\napiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello}\n" +
+		"spec: {stages: [{name: fleet, placement: {namespace: default, name: all}}]}\n"
+	known := Fleet{Privacy: ShowFleet}
+	known.Clusters = []clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}}}
+	unbound := known
+	unbound.AllBindings = true
+	for name, c := range map[string]struct {
+		base  string
+		fleet Fleet
+		total int
+		note  string
+	}{
+		"the Placement is not in the fleet": {outside + policy, known, 100, "the clusters are not known: Placement default/all is neither in the directory nor in the fleet"},
+		"no cluster is selected":            {declared + policy, unbound, 0, "no known cluster changes: the diff is that of assumed clusters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, head := side(t, "main", c.base), side(t, "head", strings.Replace(c.base, "v1}", "v2}", 1))
+			without, err := Of(base, head, Fleet{Privacy: ShowFleet}, nil)
+			if err != nil || len(without.AddOns) != 1 {
+				t.Fatalf("%v %+v", err, without)
+			}
+			p, err := Of(base, head, c.fleet, nil)
+			if err != nil || len(p.AddOns) != 1 {
+				t.Fatalf("%v %+v", err, p)
+			}
+			got, want := p.AddOns[0], without.AddOns[0]
+			if len(want.Diffs) == 0 || !reflect.DeepEqual(got.Diffs, want.Diffs) || len(got.Stages) != 1 || !slices.Contains(got.Notes, c.note) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if got.Clusters.Total != c.total || got.Assumed != (c.total > 0) || p.Assumed != got.Assumed {
+				t.Errorf("%s: %+v", p.Summary(), got)
+			}
+		})
 	}
 }
 
@@ -475,6 +517,81 @@ func TestMarkdown_CutsWholeAddOns(t *testing.T) {
 	shown := strings.Count(text, "\n#### ")
 	if !strings.Contains(text, fmt.Sprintf("(%d):**", 900-shown)) {
 		t.Errorf("%d add-ons are shown, and the last line is %q", shown, text[strings.LastIndex(text, "**Not"):])
+	}
+}
+
+// TestOf_NamesObjectsThatAreTooLarge: they are not compared, and the others are.
+func TestOf_NamesObjectsThatAreTooLarge(t *testing.T) {
+	const padding = "version: v2, padding: "
+	long := strings.Repeat("x", 300_000)
+	head := strings.Replace(declared, "version: v1}\n", "version: v2}\n", 1)
+	for _, name := range []string{"a", "b"} {
+		head += "      - apiVersion: v1\n        kind: ConfigMap\n        metadata: {name: " + name + ", namespace: default}\n        data: {" + padding + long + "}\n"
+	}
+	p, err := Of(side(t, "main", declared), side(t, "head", head), Fleet{}, nil)
+	if err != nil || len(p.AddOns) != 1 || len(p.AddOns[0].Diffs) != 1 {
+		t.Fatalf("got %v, %v, %d add-ons", err, p.Refused, len(p.AddOns))
+	}
+	lines, text := strings.Join(p.AddOns[0].Diffs[0].Lines, "\n"), p.Markdown()
+	for _, want := range []string{"-  version: v1\n+  version: v2", "--- v1 ConfigMap default/b\n+++ v1 ConfigMap default/b\n@@ too large to be compared @@"} {
+		if !strings.Contains(lines, want) || !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %d bytes of lines, or in\n%s", want, len(lines), text)
+		}
+	}
+	if !strings.Contains(lines, "+++ v1 ConfigMap default/a\n@@ -0,0 ") || !strings.Contains(text, "Left out: 1 object: `v1 ConfigMap default/a`.") {
+		t.Errorf("%d bytes of lines\n%s", len(lines), text)
+	}
+}
+
+// TestMarkdown_LeavesLongObjectsOutFirst: no amount of other content displaces the change of a Deployment, and the
+// objects that are left out are counted and named.
+func TestMarkdown_LeavesLongObjectsOutFirst(t *testing.T) {
+	object := func(name, text string, n int) []string {
+		lines := []string{"--- (absent)", "+++ " + name, "@@ -0,0 +1,9 @@"}
+		return append(lines, slices.Repeat([]string{"+" + text}, n)...)
+	}
+	deployment := []string{"--- apps/v1 Deployment a/hello", "+++ apps/v1 Deployment a/hello", "@@ -1 +1 @@", "-  image: v1", "--- - not a name", "+++ + not a name", "+  image: v2"}
+	var padding []string
+	for i := range 200 {
+		padding = append(padding, object(fmt.Sprintf("v1 ConfigMap a/pad-%03d", i), strings.Repeat("x", 90), 10)...)
+	}
+	policy := object("addonflow.io/v1alpha1 AddOnRollout hello", "policy", 3)
+	addOn := func(name string, lines ...[]string) AddOn {
+		return AddOn{Name: name, Change: Content, Diffs: []Diff{{Clusters: 3, Lines: slices.Concat(lines...)}}, Policy: policy}
+	}
+	for name, c := range map[string]struct {
+		p       Proposal
+		want    []string
+		longest bool
+	}{
+		"many objects": {Proposal{AddOns: []AddOn{addOn("hello", padding, deployment)}}, []string{"Left out: 1", " objects: `v1 ConfigMap a/pad-", "pad-000"}, true},
+		"one long object": {
+			Proposal{AddOns: []AddOn{addOn("hello", object("v1 ConfigMap a/long", "y", 40_000), deployment)}},
+			[]string{"Left out: 1 object: `v1 ConfigMap a/long`."},
+			false,
+		},
+		"two long add-ons": {
+			Proposal{AddOns: []AddOn{addOn("a-padded", padding), addOn("hello", padding, deployment)}},
+			[]string{"#### `a-padded`", "#### `hello`", "pad-000"},
+			true,
+		},
+		"other objects on the hub": {
+			Proposal{AddOns: []AddOn{addOn("a-padded", padding)}, Objects: slices.Concat(padding, deployment)},
+			[]string{"#### `a-padded`", "Other objects on the hub"},
+			true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := c.p.Markdown()
+			if len(text) > markdownLimit || c.longest && len(text) < markdownLimit*3/4 {
+				t.Errorf("%d bytes", len(text))
+			}
+			for _, want := range append(c.want, strings.Join(deployment, "\n"), strings.Join(policy, "\n"), "The diff is too long for this comment; `addonflow plan -o json` shows it.") {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is missing in\n%s", want, text)
+				}
+			}
+		})
 	}
 }
 

@@ -54,6 +54,11 @@ func newView(commit load.Commit, fleet Fleet) (*view, error) {
 	return v, nil
 }
 
+// assume returns the view without the clusters of the hub.
+func (v *view) assume() *view {
+	return &view{known: forecast.Known{Declared: v.known.Declared}, assumed: true, privacy: v.privacy}
+}
+
 func appended[T any](list []T, o *unstructured.Unstructured) ([]T, error) {
 	var value T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &value); err != nil {

@@ -36,13 +36,14 @@ func newPlanCommand(c *cli) *cobra.Command {
 
 The commit --to is built as if it was merged into the commit --from: a file that only one of
 the two changed since they diverged is taken from there. If both changed a file, the plan is
-refused with "conflict: rebase". Only commits are read, no uncommitted file, and nothing of them
-is run.
+refused with "conflict: both sides changed it; rebase". Only commits are read, no uncommitted
+file, and nothing of them is run.
 
 For each add-on that changes, the plan has the difference of the rendered objects, with the
 values of Secrets masked, the number of clusters, the stages in order with their gates, and the
 time that the declared pace takes. Without --fleet there are 100 clusters, divided as in lint.
---fleet FILE takes yours; see lint --help for the commands that write it.
+--fleet FILE takes yours; see lint --help for the commands that write it. If it lacks a Placement
+of an add-on, there are 100 clusters for that add-on.
 
 For a required check, use the exit code. 0: the operator would apply the result, also if it
 changes nothing. 1: the operator would refuse it or not roll it out (spec.blocked), or the branch
@@ -59,7 +60,7 @@ from which both diverged, is not in the clone.`,
 	}
 	cmd.Flags().StringVar(&o.from, "from", "main", "Commit into which the change is merged.")
 	cmd.Flags().StringVar(&o.to, "to", "HEAD", "Commit that is merged.")
-	cmd.Flags().StringVar(&o.dir, "path", ".", "Directory of the add-ons, as spec.path of the source; in a clone of the repository.")
+	cmd.Flags().StringVar(&o.dir, "path", ".", "Directory of the add-ons in a clone of the repository, relative to the working directory.")
 	bindCRDs(cmd.Flags(), &o.crds)
 	bindIgnore(cmd.Flags(), &o.ignore)
 	cmd.Flags().StringVarP(&o.fleet, "fleet", "f", "", "File with the ManagedClusters, as kubectl prints them. Without it: 100 clusters.")
@@ -105,7 +106,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	}
 	defer merge.Close()
 	before, after := o.side(ctx, o.from, merge.Before, hub), o.side(ctx, o.to, merge.After, hub)
-	if slices.ContainsFunc(before.Problems, func(p problem.Problem) bool { return p.Reason == gitsource.PathNotFound && p.Field == "spec.path" }) {
+	if slices.ContainsFunc(before.Problems, isPathMissing) {
 		before = proposal.Side{Name: o.from} // the change creates the directory
 	}
 	planned, err := proposal.Of(before, after, fleet, o.charts)
@@ -119,12 +120,21 @@ func (o *planOptions) run(ctx context.Context) error {
 		return err
 	}
 	if len(planned.Refused) > 0 {
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", o.to, brief.Count(len(planned.Refused), "problem"))}
+		err := fmt.Errorf("%s: %s; nothing of it would be applied", o.to, brief.Count(len(planned.Refused), "problem"))
+		if slices.ContainsFunc(planned.Refused, isPathMissing) {
+			err = fmt.Errorf("%w; --path is relative to the working directory", err)
+		}
+		return &exitError{code: exitFailed, err: err}
 	}
 	if !planned.Accepted() {
 		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s", o.to, planned.Summary())}
 	}
 	return nil
+}
+
+// isPathMissing reports whether a commit does not have the directory of --path.
+func isPathMissing(p problem.Problem) bool {
+	return p.Reason == gitsource.PathNotFound && p.Field == "spec.path"
 }
 
 // side compiles one of the two commits. A commit without the directory counts as a source without objects.

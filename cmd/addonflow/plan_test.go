@@ -151,6 +151,26 @@ func TestPlan_SaysWhatANewImageDoes(t *testing.T) {
 	}
 }
 
+// TestPlan_ShowsTheDiffForAFleetFileWithoutThePlacements: the Placements are on the hub only, and the file has the
+// clusters alone.
+func TestPlan_ShowsTheDiffForAFleetFileWithoutThePlacements(t *testing.T) {
+	r := newRepository(t)
+	r.replace("addontemplate.yaml", "hello:v1", "hello:v2")
+	r.commit()
+	fleet := filepath.Join(t.TempDir(), "fleet.yaml")
+	clusters, _, _ := strings.Cut(fourClusters, "---\n")
+	if err := os.WriteFile(fleet, []byte(clusters), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, without := r.planned("-f", fleet), r.planned()
+	if len(p.AddOns) != 1 || len(without.AddOns) != 1 || len(without.AddOns[0].Diffs) == 0 {
+		t.Fatalf("got %+v, without a fleet %+v", p, without)
+	}
+	if diff := gocmp.Diff(without.AddOns[0].Diffs, p.AddOns[0].Diffs); diff != "" || len(p.AddOns[0].Stages) != 2 {
+		t.Errorf("%s\n%+v", diff, p.AddOns[0])
+	}
+}
+
 func TestPlan_RefusesWhatTheOperatorWouldRefuse(t *testing.T) {
 	r := newRepository(t)
 	r.replace("addonrollout.yaml", "minSuccessTime", "minSucessTime")
@@ -183,8 +203,24 @@ func TestPlan_AsksToRebaseIfBothSidesChangedAFile(t *testing.T) {
 	r.commit()
 	r.git("checkout", "-q", "change")
 	code, out, _ := r.plan()
-	if code != exitFailed || !strings.Contains(out, "addontemplate.yaml: conflict: both sides changed it; rebase") {
+	const conflict = "conflict: both sides changed it; rebase"
+	if code != exitFailed || !strings.Contains(out, "addontemplate.yaml: "+conflict) {
 		t.Errorf("exit code %d: %s", code, out)
+	}
+	if _, help, _ := r.plan("--help"); !strings.Contains(help, `"`+conflict+`"`) {
+		t.Errorf("the help does not quote it: %s", help)
+	}
+}
+
+// TestPlan_SaysWhereAPathThatIsNotThereBegins: spec.path of a source begins at the root of the repository.
+func TestPlan_SaysWhereAPathThatIsNotThereBegins(t *testing.T) {
+	r := newRepository(t)
+	put(t, r.dir, "addons/README.md", "add-ons\n")
+	t.Chdir(filepath.Join(r.dir, "addons"))
+	s := newStage(t)
+	const want = "HEAD: 1 problem; nothing of it would be applied; --path is relative to the working directory"
+	if code := s.run(t.Context(), "plan", "--path", "addons"); code != exitFailed || !strings.Contains(s.err.String(), want) {
+		t.Errorf("exit code %d: %s%s", code, s.out.String(), s.err.String())
 	}
 }
 

@@ -98,7 +98,10 @@ func (o *vendorOptions) run(ctx context.Context, addOn, address string) error {
 
 // open opens the registry with the credentials from docker login.
 func (o *vendorOptions) open(ctx context.Context, host string) (*oci.Registry, error) {
-	options := oci.Options{Host: host, Insecure: o.plainHTTP, Access: oci.Access{AllowLoopback: true, AllowHTTP: o.plainHTTP, AllowTokenHosts: true}}
+	options := oci.Options{
+		Host: host, Insecure: o.plainHTTP, Advice: "run docker login " + host,
+		Access: oci.Access{AllowLoopback: true, AllowHTTP: o.plainHTTP, AllowTokenHosts: true},
+	}
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the configuration of Docker: %w", err)

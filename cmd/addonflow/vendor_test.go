@@ -94,6 +94,20 @@ func TestVendor_WritesTheChartOrItsDigest(t *testing.T) {
 	}
 }
 
+// TestVendor_NamesDockerLoginIfThereAreNoCredentials: the CLI reads no secretRef.
+func TestVendor_NamesDockerLoginIfThereAreNoCredentials(t *testing.T) {
+	server := registry.Start(t, registry.Options{User: "ana", Password: "canary-90ab"})
+	server.PushChart(t, "charts", chartOf("1.0.0"))
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	dir := t.TempDir()
+	put(t, dir, "clustermanagementaddon.yaml", chartedAddOn)
+	s := newStage(t)
+	code := s.run(t.Context(), "vendor", "hello", "oci://"+server.Host+"/charts/hello", "--dir", dir, "--plain-http", "--version", "1.0.0")
+	if want := "the registry asks for credentials; run docker login " + server.Host; code != exitFailed || !strings.Contains(s.err.String(), want) || strings.Contains(s.err.String(), "secretRef") {
+		t.Errorf("exit code %d: %s", code, s.err.String())
+	}
+}
+
 // TestVendor_OfTheExample: the example of a chart in a registry is one of examples/chart, whose digest vendor writes, or
 // whose files, so that they are rendered with the values of the example.
 func TestVendor_OfTheExample(t *testing.T) {
