@@ -39,7 +39,8 @@ that does not run the target. The same for a commit that is not merged yet: plan
 	return c.command(cmd)
 }
 
-// diff prints the change as data, and its subject as a hint.
+// diff prints the difference on stdout. Which commits and which cluster it compares, or why there is nothing to compare,
+// goes to stderr.
 func (c *cli) diff(ctx context.Context, name, cluster string) error {
 	hub, r, err := c.rollout(ctx, name)
 	if err != nil {

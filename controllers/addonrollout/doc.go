@@ -7,7 +7,7 @@
 //	reserve  -> reserved          writes AddOnRollout.status with the ledger
 //	announce -> time.Duration     logs, events, marks of revisions, answers of orders, gates to measure, commit statuses
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
-//	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
+//	report   -> ctrl.Result       what could not be written, the status for OCM's tools (replace mode), when to look again
 //
 // Before the phases, rightsOf judges the rollout by the policy of tenants, end carries out the next step of a release
 // or a deletion, and catchUp waits until the watch cache shows what the ledger was made from. end can complete the
