@@ -92,6 +92,8 @@ type answered struct {
 	requestedAt string
 	pause       time.Duration
 	again       time.Time
+	// denied is why the token may not answer; nil: it may.
+	denied error
 }
 
 // NewPlanner returns a planner that reads repositories as the reconciler does.
@@ -165,13 +167,16 @@ func (l *Planner) end(ctx context.Context, source *v1alpha1.AddOnSource, err err
 	after = jitter.JitteredIntervalDuration(source.Spec.Interval.Duration)
 	if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ok {
 		after = max(after, refused.RetryAfter)
-		if refused.Denied != "" { // the condition says so until the token may plan
+		if refused.Denied != "" {
 			after = refused.RetryAfter
 		}
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Cannot plan pull requests", "error", err.Error())
 		l.Events.Event(source, corev1.EventTypeWarning, "PullRequestsNotPlanned", err.Error())
+	}
+	if l.denied(client.ObjectKeyFromObject(source)) != nil {
+		after = min(after, planAgain)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,8 +228,8 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 		return fmt.Errorf("cannot list pull requests: %w", err)
 	}
 	l.keep(key, open)
+	defer func() { l.use(key, plansOfRequests, l.denied(key)) }()
 	if len(open) == 0 {
-		l.use(key, plansOfRequests, nil)
 		return nil
 	}
 	p, err := l.beside(ctx, source)
@@ -247,8 +252,11 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 		last := l.begun(source, into.Commit, request)
 		one := &planning{pass: p, planner: l, visit: seen, repository: repository, requests: requests, statuses: statuses, request: request}
 		green, err := one.run(ctx)
-		l.use(key, plansOfRequests, err)
-		last.green, last.again = green && err == nil, l.Clock().Add(last.pause)
+		last.green, last.denied = green && err == nil, nil
+		if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ok && refused.Denied != "" {
+			last.denied, last.pause = err, planAgain // the condition says so until the token may plan
+		}
+		last.again = l.Clock().Add(last.pause)
 		l.note(key, request.Number, last)
 		if err != nil {
 			if failures++; failed == nil {
@@ -263,6 +271,18 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 		return fmt.Errorf("%w (and %d more)", failed, failures-1)
 	}
 	return failed
+}
+
+// denied returns why the token may not answer one of the open requests; nil: it may, as far as it was tried.
+func (l *Planner) denied(key client.ObjectKey) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, number := range slices.Sorted(maps.Keys(l.answered[key])) {
+		if err := l.answered[key][number].denied; err != nil {
+			return fmt.Errorf("request %d: %w", number, err)
+		}
+	}
+	return nil
 }
 
 // keep drops requests that are not open any more.

@@ -180,11 +180,27 @@ func TestPlanner_ATokenThatMayNotPlanIsNamedInACondition(t *testing.T) {
 				t.Errorf("denied %q", got)
 			}
 			s.forge.refused = ""
-			s.planAfter(20 * time.Minute)
+			s.planAfter(time.Minute)
 			if got := s.denied(); got != "" {
 				t.Errorf("denied %q", got)
 			}
 		})
+	}
+}
+
+// TestPlanner_TheConditionEndsWithTheRequest: the request that could not be answered is closed, and no other is due.
+func TestPlanner_TheConditionEndsWithTheRequest(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 1)
+	s.forge.refused = "/comments"
+	s.plan()
+	if got := s.denied(); !strings.Contains(got, "request 7: ") {
+		t.Errorf("denied %q", got)
+	}
+	s.forge.requests = []map[string]any{}
+	s.planAfter(time.Minute)
+	if got := s.denied(); got != "" {
+		t.Errorf("denied %q", got)
 	}
 }
 

@@ -183,6 +183,9 @@ func (b *Book) setDenied(obj conditions.Setter) {
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	denied := slices.IndexFunc(troubles, func(t commitstatus.Trouble) bool { return t.Denied != "" })
 	needs, other := "it needs "+commitstatus.Permission(b.provider), b.desk.refusalOf(b.key)
+	if b.provider == "" { // there is no token any more
+		other = refusal{}
+	}
 	switch {
 	case b.owner != "" || len(b.marks) == 0 && other.denied == "":
 		conditions.Delete(obj, condition)

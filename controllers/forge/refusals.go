@@ -33,10 +33,14 @@ func (d *Desk) Use(key Key, purpose, permission string, err error) {
 	}
 	d.mu.Lock()
 	before := d.refusals[key][purpose]
-	if d.refusals[key] == nil {
-		d.refusals[key] = map[string]refusal{}
+	switch {
+	case now.denied == "":
+		delete(d.refusals[key], purpose)
+	case d.refusals[key] == nil:
+		d.refusals[key] = map[string]refusal{purpose: now}
+	default:
+		d.refusals[key][purpose] = now
 	}
-	d.refusals[key][purpose] = now
 	d.mu.Unlock()
 	if now != before {
 		d.notify(key.String())

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -130,10 +131,10 @@ func (g *gate) enter(v gates.Verdict, now time.Time) {
 
 // stamp stores when the gate entered its state, and the first time also when the gate began.
 func (g *gate) stamp(now time.Time) {
-	since := metav1.NewTime(now).Rfc3339Copy()
+	since, before := metav1.NewTime(now).Rfc3339Copy(), g.status.Since
 	g.status.Since = &since
 	if g.Approval != nil && g.Approval.Forge != nil && g.status.BeganAt == nil {
-		g.status.BeganAt = &since
+		g.status.BeganAt = cmp.Or(before, &since) // an earlier version stored only Since
 	}
 }
 
