@@ -142,6 +142,19 @@ type planScene struct {
 	passed atomic.Int64
 }
 
+// requestReconcile requests a reconcile, as `addonflow reconcile source` does.
+func (s *planScene) requestReconcile() {
+	s.t.Helper()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), s.request.NamespacedName, source); err != nil {
+		s.t.Fatal(err)
+	}
+	source.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now"}
+	if err := s.hub.Update(s.t.Context(), source); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // denied is the condition of the source about the token, "reason message".
 func (s *planScene) denied() string {
 	s.t.Helper()
@@ -521,14 +534,7 @@ func TestPlanner_PlansRedOnesAgainAfterAPauseThatDoubles(t *testing.T) {
 		visit("during the pause", pause*time.Minute-time.Second, 0)
 		visit(fmt.Sprintf("after %d minutes", pause), time.Second, 1)
 	}
-	source := &v1alpha1.AddOnSource{}
-	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
-		t.Fatal(err)
-	}
-	source.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now"}
-	if err := s.hub.Update(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
+	s.requestReconcile()
 	visit("the user's request", 0, 1)
 	visit("the same request", 0, 0)
 	s.ask("[neither, a, string]", 1)
@@ -1131,14 +1137,7 @@ func TestPlanner_PushDuringAVisitCausesAnother(t *testing.T) {
 		return result
 	}
 	visit()
-	source := &v1alpha1.AddOnSource{}
-	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
-		t.Fatal(err)
-	}
-	source.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now"}
-	if err := s.hub.Update(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
+	s.requestReconcile()
 	s.ask("v3", 1)
 	visit()
 	if visit(); len(s.forge.comments) != 1 || !strings.Contains(s.forge.comments[0], "+  version: v3") {
